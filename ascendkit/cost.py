@@ -1,0 +1,125 @@
+"""What an op costs, counted once, next to the op: FLOPs by unit and dtype, bytes by level.
+
+An op's ``cost.py`` builds a :class:`Cost` from formulas kept as text. The text is what is evaluated
+and what ``explain`` prints, so the two cannot drift apart. Minimum bytes count each input read once
+and each output written once. Planned bytes are what a tiled kernel moves through a level (L2,
+on-chip), so they depend on tile sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import CodeType
+from typing import Literal, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+Kind = Literal["flop", "read", "write", "link"]
+
+UNITS = ("cube", "vector")
+"""Who computes: matrix units (cube, tensor cores) or vector/SIMT lanes."""
+LEVELS = ("hbm", "l2", "onchip")
+"""Where bytes move: device memory, L2, and on-chip buffers (L1/UB/L0 or shared memory)."""
+LINKS = ("scaleup", "scaleout")
+"""Between ranks: the fast domain (NVLink, UB mesh) and the network beyond it."""
+
+_functions = {"ceil": math.ceil, "min": min, "max": max, "comb": math.comb, "log2": math.log2}
+
+
+@lru_cache(maxsize=4096)
+def _compiled(formula: str) -> CodeType:
+    return compile(formula, "<cost formula>", "eval")
+
+
+def evaluate(formula: str, names: Mapping[str, float]) -> float:
+    """Value of one formula. Formulas are literals of this project, never input of a user."""
+    return float(eval(_compiled(formula), {"__builtins__": {}, **_functions}, dict(names)))
+
+
+@dataclass(frozen=True)
+class Term:
+    """One line of a cost: what, where, the formula, and its value."""
+
+    kind: Kind
+    where: str
+    what: str
+    formula: str
+    value: float
+    dtype: str = ""
+    planned: bool = False
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Work of one call of an op, for one rank.
+
+    ``params`` are the shape parameters; ``terms`` the counted lines. ``launches`` is the number of
+    device kernels the op needs.
+    """
+
+    params: Mapping[str, float]
+    terms: tuple[Term, ...] = ()
+    launches: int = 1
+    notes: tuple[str, ...] = field(default=())
+
+    def _add(
+        self, kind: Kind, where: str, what: str, formula: str, dtype: str, planned: bool
+    ) -> Cost:
+        value = evaluate(formula, self.params)
+        if not value:
+            return self
+        term = Term(kind, where, what, formula, value, dtype, planned)
+        return replace(self, terms=(*self.terms, term))
+
+    def flop(self, unit: str, dtype: str, what: str, formula: str) -> Cost:
+        """Add floating-point (or integer) operations; a fused multiply-add counts as two."""
+        return self._add("flop", unit, what, formula, dtype, False)
+
+    def read(self, what: str, formula: str, level: str = "hbm", planned: bool = False) -> Cost:
+        """Add bytes read from ``level``."""
+        return self._add("read", level, what, formula, "", planned)
+
+    def write(self, what: str, formula: str, level: str = "hbm", planned: bool = False) -> Cost:
+        """Add bytes written to ``level``."""
+        return self._add("write", level, what, formula, "", planned)
+
+    def link(self, what: str, formula: str, link: str = "scaleup") -> Cost:
+        """Add bytes this rank sends over ``link``."""
+        return self._add("link", link, what, formula, "", False)
+
+    def flops(self) -> dict[tuple[str, str], float]:
+        """FLOPs by (unit, dtype)."""
+        return _total(((t.where, t.dtype), t.value) for t in self.terms if t.kind == "flop")
+
+    def minimum_bytes(self) -> float:
+        """Bytes of device memory: each input once, each output once."""
+        return sum(
+            t.value
+            for t in self.terms
+            if t.kind in ("read", "write") and t.where == "hbm" and not t.planned
+        )
+
+    def planned_bytes(self) -> dict[str, float]:
+        """Bytes by level as a tiled kernel moves them.
+
+        A level without a planned term of its own falls back to the minimum: what leaves device
+        memory passes every level at least once.
+        """
+        planned = _total(
+            (t.where, t.value) for t in self.terms if t.kind in ("read", "write") and t.planned
+        )
+        least = self.minimum_bytes()
+        return {level: planned.get(level, least) for level in LEVELS}
+
+    def link_bytes(self) -> dict[str, float]:
+        """Bytes sent by this rank, by link."""
+        return _total((t.where, t.value) for t in self.terms if t.kind == "link")
+
+
+def _total(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
+    out: dict[K, float] = {}
+    for key, value in pairs:
+        out[key] = out.get(key, 0.0) + value
+    return out

@@ -1,0 +1,108 @@
+"""From a public function to the implementation that serves it.
+
+The public function of an op checks its arguments and calls :func:`call`. Eager calls go straight to
+the implementation; under ``torch.compile``, fake tensors or functorch they go through the op's
+``torch.library`` registration, which is made on first use (see :mod:`ascendkit.library`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from ascendkit import platform as platforms
+from ascendkit.op import FILE_OF_PLATFORM, Case, Op
+from ascendkit.registry import op as find
+
+if TYPE_CHECKING:
+    import torch
+
+_device_of_platform = {"reference": "cpu", "emulator": "cpu", "ascend": "npu", "cuda": "cuda"}
+
+
+def call(
+    name: str,
+    args: tuple[Any, ...],
+    params: Mapping[str, Any],
+    *,
+    out: Any = None,
+    platform: str | None = None,
+) -> Any:
+    """Run op ``name``; returns ``out``, or fresh outputs where ``out`` is None.
+
+    Args:
+        args: positional arguments of the op's ``SCHEMA``.
+        params: what ``supports`` needs to know of them.
+        out: caller's output tensor, already checked; written in place.
+        platform: a platform the caller forces.
+
+    Raises:
+        ValueError: the platform does not match the tensors' device, or cannot serve the case.
+    """
+    import torch
+
+    op = find(name)
+    tensors = [a for a in args if isinstance(a, torch.Tensor)]
+    kind = tensors[0].device.type if tensors else None
+    chosen = platforms.current(kind, platform)
+    if kind != "meta":
+        _check_device(op, tensors, chosen)
+        check_support(op, chosen, params)
+    if _traced(torch, tensors):
+        from ascendkit import library
+
+        if out is None:
+            return library.functional(name)(*args, chosen)
+        library.mutating(name)(*args, out, chosen)
+        return out
+    return run(op, chosen, args, out)
+
+
+def run(op: Op, platform: str, args: tuple[Any, ...], out: Any = None) -> Any:
+    """Run ``op`` on ``platform`` with checked arguments; early return where there is no work."""
+    if platform == "reference":
+        result = op.load("reference").reference(*args)
+        if out is None:
+            return result
+        out.copy_(result)
+        return out
+    if out is None:
+        out = op.load().allocate(*args)
+    if out.numel() == 0:
+        return out
+    with _emulated() if platform == "emulator" else nullcontext():
+        op.load(FILE_OF_PLATFORM[platform]).run(*args, out=out)
+    return out
+
+
+def check_support(op: Op, platform: str, params: Mapping[str, Any]) -> None:
+    """Raise ValueError with the reason where ``platform`` cannot serve ``params``."""
+    support = op.supports(platform, Case("call", params))
+    if not support:
+        raise ValueError(
+            f"{op.name}: platform {platform!r} cannot serve this call: {support.reason}"
+        )
+
+
+def _check_device(op: Op, tensors: list[torch.Tensor], platform: str) -> None:
+    wanted = _device_of_platform[platform]
+    for t in tensors:
+        if t.device.type != wanted:
+            raise ValueError(
+                f"{op.name}: got a tensor on {t.device}, wanted {wanted} for platform {platform!r}"
+            )
+
+
+def _traced(torch: Any, tensors: list[torch.Tensor]) -> bool:
+    """Whether something between us and the hardware looks at the call."""
+    if torch.compiler.is_compiling():
+        return True
+    plain = all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors)
+    return not plain or bool(torch._C._len_torch_dispatch_stack())
+
+
+def _emulated() -> Any:
+    from ascendkit.emulator import active
+
+    return active()

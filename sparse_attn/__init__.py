@@ -1,0 +1,1 @@
+"""Sparse attention: prefill and decode, the compressed KV cache, and the lightning indexer."""

@@ -1,0 +1,1 @@
+"""TileKernels: gate, quantisation, norm, RoPE, random numbers, mHC and Engram. One folder an op."""

@@ -1,0 +1,1 @@
+"""RadixSelect TopK: the k largest of long rows, for the indexer and for sampling."""
