@@ -1,0 +1,102 @@
+# Everything runs in $(VENV), which is made when missing. A stamp a set of packages: a set is
+# installed again only when pyproject.toml or constraints.txt change.
+#
+#   make demo                          budget, then checks (each stage says what it downloads)
+#   make test lint wheel docs status   PYTEST='-k budget' narrows the tests, JOBS=4 widens them
+#   TORCH_INDEX=URL                    take torch from an index of CPU wheels (default: pip's own)
+#   PYTHON=python3.12                  interpreter of the environment, 3.11 or newer
+
+VENV ?= .venv
+JOBS ?= 2
+PYTEST ?=
+TORCH_INDEX ?=
+PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+# The file is named here, not on each line, so that pip also obeys it when it builds a package.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install -q
+PINS := pyproject.toml constraints.txt
+ANNOUNCE := $(PY) -m ascendkit.doctor.downloads
+TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
+
+.PHONY: demo demo-budget demo-check demo-lower test lint wheel docs status startup clean
+.DELETE_ON_ERROR:
+
+demo: demo-budget
+	@$(MAKE) --no-print-directory demo-check
+	@$(MAKE) --no-print-directory demo-lower
+
+demo-budget: $(VENV)/.base
+	@echo; echo "== 1/3  what one step costs (no torch needed) =="
+	$(PY) -m ascendkit.budget model=v3 phase=train hardware=h800
+	$(PY) -m ascendkit.budget model=v4_1_flash phase=decode 'hardware=[ascend_950dt,h200,b200]' \
+	  batch=64 context=65536 ep=64
+
+demo-check: $(VENV)/.torch
+	@echo; echo "== 2/3  is topk_gate right? (reference platform, judged by an independent oracle) =="
+	$(PY) -m ascendkit.check component=tilekernels op=topk_gate platform=reference level=smoke
+
+demo-lower: $(VENV)/.emu
+	@echo; echo "== 3/3  the same op for the Ascend 950 =="
+	$(PY) -m ascendkit.doctor.ascend_demo
+
+test: $(VENV)/.dev $(VENV)/.npu
+	$(PY) -m pytest -n $(JOBS) $(PYTEST)
+
+lint: $(VENV)/.dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	git ls-files '*.h' '*.hpp' '*.cpp' '*.cc' '*.cu' '*.cuh' | \
+	  xargs -r $(VENV)/bin/clang-format --dry-run -Werror
+
+wheel: $(VENV)/.dev
+	$(PY) -m build --wheel --no-isolation
+
+docs: $(VENV)/.docs status
+	$(VENV)/bin/mkdocs build --strict
+
+status: $(VENV)/.base
+	$(PY) -m ascendkit status output=markdown > docs/status.md
+
+startup: $(VENV)/.base
+	$(PY) -m ascendkit.doctor.startup
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .ledger.json
+
+$(VENV)/.base: $(PINS)
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 on PATH; name one: make PYTHON=..." >&2; exit 2; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@echo "installing the base set into $(VENV) (about 30 MB to download, no torch)"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.torch: $(VENV)/.base
+	@$(ANNOUNCE) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@touch $@
+
+$(VENV)/.emu: $(VENV)/.torch
+	@$(ANNOUNCE) -e '.[emu]'
+	@$(PIP) -e '.[emu]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.emu
+	@$(ANNOUNCE) -e '.[emu,mpi,dev]'
+	@$(PIP) -e '.[emu,mpi,dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
+# Beside the environment, not in it: with this wheel and without CANN, a plain "import torch" fails.
+$(VENV)/.npu: $(VENV)/.torch
+	@$(PIP) --no-deps --target $(VENV)/npu torch-npu || echo "no torch-npu wheel for this machine"
+	@touch $@
