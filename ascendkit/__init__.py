@@ -4,12 +4,15 @@ Checked against one reference, measured against the machine's limits, counted in
 run on a plain CPU by an Ascend 950 emulator. Importing this package imports nothing heavy.
 """
 
+from ascendkit.cann import spare_torch
 from ascendkit.op import Case, Contract, Op, Support
 from ascendkit.platform import current as current_platform
 from ascendkit.platform import use
 from ascendkit.registry import components, op, ops
 
 __version__ = "0.1.0"
+
+spare_torch()
 
 __all__ = [
     "Case",

@@ -7,14 +7,18 @@ and cannot serve raises with its reason: there is no silent fall-back.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 
+from ascendkit import cann
 from ascendkit.errors import unknown
 
 PLATFORMS = ("reference", "emulator", "ascend", "cuda")
@@ -97,6 +101,19 @@ def _missing(*modules: str) -> str:
     return f"{', '.join(gone)} not installed" if gone else ""
 
 
+@cache
+def _fails_to_load(*modules: str) -> str:
+    """Why one of ``modules`` cannot be imported, or "". Tried once: torch cannot be tried twice."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception as e:
+            # ImportError, OSError and RuntimeError were all seen, by what is missing.
+            first = (str(e).strip().splitlines() or [""])[0]
+            return f"{module} does not load: {type(e).__name__}: {first}"
+    return ""
+
+
 def _reference() -> Available:
     reason = _missing("torch")
     return Available(not reason, reason and f"{reason} (pip install 'ascendkit[torch]')")
@@ -117,13 +134,17 @@ def _ascend() -> Available:
     reason = _missing("torch", "torch_npu")
     if reason:
         return Available(False, f"{reason} (pip install 'ascendkit[npu]')")
-    try:
-        import torch
-        import torch_npu  # noqa: F401  (registers torch.npu)
-    except Exception as e:
-        # torch_npu fails in many ways without CANN (ImportError, OSError, RuntimeError).
-        first = str(e).strip().splitlines()[0] if str(e).strip() else ""
-        return Available(False, f"torch_npu does not load: {type(e).__name__}: {first}")
+    if "torch_npu" not in sys.modules and not cann.found():
+        return Available(
+            False,
+            f"torch_npu is installed, but CANN is not: {cann.LIBRARY} is neither on LD_LIBRARY_PATH "
+            "nor known to the loader (source CANN's set_env.sh first)",
+        )
+    reason = _fails_to_load("torch", "torch_npu")
+    if reason:
+        return Available(False, reason)
+    import torch
+
     if not torch.npu.is_available():
         return Available(False, "torch_npu loads, but no NPU is visible")
     return Available(True)
@@ -133,6 +154,9 @@ def _cuda() -> Available:
     reason = _missing("torch", "tilelang")
     if reason:
         return Available(False, f"{reason} (pip install 'ascendkit[cuda]')")
+    reason = _fails_to_load("torch")
+    if reason:
+        return Available(False, reason)
     import torch
 
     if not torch.cuda.is_available():
