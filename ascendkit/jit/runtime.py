@@ -1,0 +1,224 @@
+"""The runtime: from a kernel's text to its launch."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Generic
+
+from ascendkit.errors import bad_type, bad_value
+from ascendkit.jit import builder, lock
+from ascendkit.jit.backend import Backend, Job, Toolkit
+from ascendkit.jit.config import Config
+from ascendkit.jit.disk import DiskCache, Entry
+from ascendkit.jit.environment import Environment
+from ascendkit.jit.errors import LaunchError, LoadError
+from ascendkit.jit.kernel import Kernel
+from ascendkit.jit.key import KeyMaker
+from ascendkit.jit.lazy import LazyInit
+from ascendkit.jit.memory import MemoryCache
+from ascendkit.jit.options import CompilerT, LaunchT
+
+MAX_TAG = 160
+_TAG = re.compile(r"[A-Za-z0-9_]+")
+_REMEMBERED = 4096
+_LOADS = 3
+
+
+class Runtime(Generic[CompilerT, LaunchT]):
+    """Compiles kernels once, keeps them, loads and launches them.
+
+    Making a runtime searches for no compiler and creates no folder; the first key does. The
+    environment is read once, now, except for the switches that print.
+
+    Args:
+        backend: the machine, e.g. ``HostBackend()``.
+        config: settings of the library.
+        environ: variables to use in place of ``os.environ``.
+
+    Raises:
+        ValueError: an environment variable does not make sense.
+    """
+
+    def __init__(
+        self,
+        backend: Backend[CompilerT, LaunchT],
+        config: Config,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.backend = backend
+        self.config = config
+        self._live = Environment(config.env_prefix, os.environ if environ is None else environ)
+        self.environment = Environment(config.env_prefix, dict(self._live.variables))
+        self.disk = DiskCache(self.environment.cache_roots())
+        self.default_compiler_options = backend.default_options(self.environment)
+        self.default_launch_options = backend.default_launch(self.environment)
+        self._lock_timeout_s = self.environment.integer("JIT_LOCK_TIMEOUT", 600, low=0, high=86400)
+        self._toolkit = LazyInit(lambda: backend.find_toolkit(self.environment))
+        self._keys = KeyMaker(backend, config)
+        self._kernels: MemoryCache[Kernel] = MemoryCache()
+        self._names: dict[tuple[Any, ...], str] = {}
+        _alive.add(self)
+
+    @property
+    def toolkit(self) -> Toolkit:
+        """The compiler, looked for on first use."""
+        return self._toolkit.get()
+
+    @property
+    def device(self) -> str:
+        """What kernels are compiled for."""
+        return f"{self.backend.name} {self.toolkit.arch}".strip()
+
+    def cache_key(self, source: str, options: CompilerT | None = None) -> str:
+        """The digest that names ``source`` under ``options``: 32 hexadecimal digits."""
+        return self._keys.digest(source, self.effective(options), self.toolkit)
+
+    def compile(self, tag: str, source: str, options: CompilerT | None = None) -> Kernel:
+        """The loaded kernel; from memory, else from disk, else from the compiler.
+
+        Args:
+            tag: ``[A-Za-z0-9_]+``, the readable half of the entry's name; not part of the digest.
+            source: the kernel's text.
+            options: overrides of ``default_compiler_options``.
+
+        Raises:
+            ValueError, TypeError: bad tag, options or includes.
+            ToolkitError, CompileError, CacheError, LoadError: see ``errors``.
+        """
+        request = (tag, source, options, self.default_compiler_options)
+        name = self._names.get(request)
+        kernel = self._kernels.find(name) if name is not None else None
+        if kernel is not None and kernel.loaded:
+            return kernel
+        name = self._name(tag, source, options)
+        if kernel is not None:
+            self._kernels.drop(name)
+        made = self._kernels.get(name, lambda: self._load(name, source, self.effective(options)))
+        if len(self._names) >= _REMEMBERED:
+            self._names.clear()
+        self._names[request] = name
+        return made
+
+    def compile_without_load(self, tag: str, source: str, options: CompilerT | None = None) -> Path:
+        """The folder of the compiled entry. Touches no device and does not count kernels.
+
+        Raises:
+            As ``compile``, but for LoadError.
+        """
+        name = self._name(tag, source, options)
+        return self._entry(name, source, self.effective(options)).directory
+
+    def launch(self, kernel: Kernel, options: LaunchT, *args: object) -> None:
+        """Launch ``kernel`` with ``options`` over ``default_launch_options``.
+
+        Raises:
+            LaunchError: no kernel, or an unloaded one.
+            ValueError, TypeError: options or arguments missing or out of range.
+        """
+        if kernel is None:
+            raise LaunchError("kernel must not be null")
+        if not isinstance(kernel, Kernel):
+            raise bad_type("kernel", kernel, "Kernel")
+        complete = options.over(self.default_launch_options)
+        missing = complete.unset()
+        if missing:
+            raise ValueError(f"{', '.join(missing)} must be specified")
+        if not kernel.entry:
+            raise LaunchError(f"{kernel.name} is a library, wanted a kernel")
+        self.backend.launch(kernel.module, kernel.entry, complete, args)
+
+    def effective(self, options: CompilerT | None) -> CompilerT:
+        """``options`` over the defaults."""
+        defaults = self.default_compiler_options
+        return defaults if options is None else options.over(defaults)
+
+    def forget_includes(self) -> None:
+        """Read tracked headers, hooks and link inputs anew; kernels in memory stay."""
+        self._keys.forget()
+        self._names.clear()
+
+    def _name(self, tag: str, source: str, options: CompilerT | None) -> str:
+        if not isinstance(tag, str):
+            raise bad_type("tag", tag, "str")
+        if not _TAG.fullmatch(tag):
+            nearest = re.sub(r"[^A-Za-z0-9_]", "_", tag)[:MAX_TAG] or "kernel"
+            raise bad_value("cache tag must contain only A-Z a-z 0-9 _", tag, "such", nearest)
+        if len(tag) > MAX_TAG:
+            raise bad_value("cache tag", tag, f"at most {MAX_TAG} characters", tag[:MAX_TAG])
+        if not isinstance(source, str):
+            raise bad_type("source", source, "str")
+        return f"{tag}.{self.cache_key(source, options)}"
+
+    def _load(self, name: str, source: str, options: CompilerT) -> Kernel:
+        for attempt in range(_LOADS):
+            entry = self._entry(name, source, options)
+            path = entry.directory / self.backend.artifact(options)
+            start = time.perf_counter()
+            try:
+                module, symbol = self.backend.load(path, options)
+            except (LoadError, OSError):
+                # Pruned or replaced between proof and loading: build it again.
+                if attempt + 1 < _LOADS and not entry.is_sound():
+                    continue
+                raise
+            if self._live.flag("JIT_PRINT_LOAD_TIME"):
+                _print(f"loaded {name} in {(time.perf_counter() - start) * 1e3:.3f} ms")
+            return Kernel(name, path, module, symbol)
+        raise LoadError(f"{name}: removed from the cache as often as it was built")
+
+    def _entry(self, name: str, source: str, options: CompilerT) -> Entry:
+        found = self.disk.lookup(name)
+        if found is not None:
+            return found
+        return lock.once(
+            self.disk.lock_path(name),
+            claimed=lambda: self.disk.has_marker(name),
+            ready=lambda patient: self.disk.lookup(name, patient=patient),
+            build=lambda: self._build(name, source, options),
+            timeout_s=self._lock_timeout_s,
+        )
+
+    def _build(self, name: str, source: str, options: CompilerT) -> Entry:
+        with self.disk.stage() as folder:
+            job = Job(
+                tag=name.partition(".")[0],
+                name=name,
+                directory=folder,
+                options=options,
+                toolkit=self.toolkit,
+                include_dirs=self.config.include_dirs,
+                environment=self.environment,
+            )
+            command = builder.build(self.backend, self.config, job, source)
+            if self._live.flag("JIT_PRINT_COMPILER_COMMAND", self._live.flag("JIT_DEBUG")):
+                _print(command)
+            return self.disk.publish(folder, name)
+
+    def _after_fork(self) -> None:
+        self._toolkit.after_fork()
+        if self.backend.fork_safe:
+            self._kernels.abandon_flights()
+        else:
+            self._kernels.reset()
+
+
+_alive: weakref.WeakSet[Runtime[Any, Any]] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for runtime in list(_alive):
+        runtime._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _print(text: str) -> None:
+    print(f"[ascendkit.jit] {text}", file=sys.stderr, flush=True)
