@@ -1,8 +1,8 @@
 """Whether CANN's libraries can be loaded here, found out without loading anything.
 
-An installed torch-npu registers itself with torch, so that a plain ``import torch`` loads it. Without
-CANN that load fails and takes torch down with it: torch cannot be imported a second time in the same
-process. :func:`spare_torch` keeps torch usable on such a machine.
+An installed torch-npu registers itself with torch, so that a plain ``import torch`` loads it.
+Without CANN that load fails and takes torch down with it: torch cannot be imported a second time in
+the same process. :func:`spare_torch` keeps torch usable on such a machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where the data tables are and how they are read: plain YAML through the C loader.
 
-Every leaf of a table is ``{value, source}`` (plus ``conflict``, ``note``); ``source`` is a key of the
-table's ``sources``. A value of null means that we looked and did not find it: it is printed as
+Every leaf of a table is ``{value, source}`` (plus ``conflict``, ``note``); ``source`` is a key of
+the table's ``sources``. A value of null means that we looked and did not find it: it is printed as
 "unknown", never guessed.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(got: str, legal: Iterable[str]) -> str:
-    """The closest legal spelling of ``got`` (case, ``-`` and ``_`` do not count), or the first one."""
+    """The closest legal spelling of ``got``; case, ``-`` and ``_`` do not count."""
     names = sorted(legal)
     folded = {_fold(n): n for n in reversed(names)}
     hit = difflib.get_close_matches(_fold(got), folded, n=1, cutoff=0.0)
@@ -19,9 +19,8 @@ def unknown(what: str, got: object, legal: Iterable[str]) -> ValueError:
     names = sorted(legal)
     if not names:
         return ValueError(f"{what}: got {got!r}, but nothing is available")
-    return ValueError(
-        f"{what}: got {got!r}, wanted one of {', '.join(names)}; nearest: {nearest(str(got), names)}"
-    )
+    near = nearest(str(got), names)
+    return ValueError(f"{what}: got {got!r}, wanted one of {', '.join(names)}; nearest: {near}")
 
 
 def bad_value(what: str, got: object, wanted: str, legal: object = None) -> ValueError:

@@ -1,8 +1,8 @@
 """Where an op runs: the four platforms, how one is chosen, and what this machine can do.
 
-A platform is chosen by ``platform=``, else by the innermost ``with ascendkit.use(...)``, else by the
-``ASCENDKIT_PLATFORM`` variable, else by the device of the tensors. A platform that was asked for
-and cannot serve raises with its reason: there is no silent fall-back.
+A platform is chosen by ``platform=``, else by the innermost ``with ascendkit.use(...)``, else by
+the ``ASCENDKIT_PLATFORM`` variable, else by the device of the tensors. A platform that was asked
+for and cannot serve raises with its reason: there is no silent fall-back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ascendkit import cann
 from ascendkit.errors import unknown
 
 PLATFORMS = ("reference", "emulator", "ascend", "cuda")
-"""reference: torch on the CPU; emulator: Ascend 950 on this CPU; ascend: a real NPU; cuda: a GPU."""
+"""reference: torch on the CPU; emulator: Ascend 950 on this CPU; ascend: an NPU; cuda: a GPU."""
 
 BACKENDS = ("mpi", "gloo", "nccl", "hccl")
 """Second axis of collective ops: who moves the bytes."""
@@ -137,8 +137,8 @@ def _ascend() -> Available:
     if "torch_npu" not in sys.modules and not cann.found():
         return Available(
             False,
-            f"torch_npu is installed, but CANN is not: {cann.LIBRARY} is neither on LD_LIBRARY_PATH "
-            "nor known to the loader (source CANN's set_env.sh first)",
+            f"torch_npu is installed, but CANN is not: the loader does not find {cann.LIBRARY} "
+            "(source CANN's set_env.sh first)",
         )
     reason = _fails_to_load("torch", "torch_npu")
     if reason:
