@@ -1,0 +1,4 @@
+// Ascend C vector, copy, synchronisation and matrix API.
+#pragma once
+
+#include "ak/print.h"

@@ -1,0 +1,4 @@
+// cooperative_groups::coalesced_threads().sync().
+#pragma once
+
+#include "ak/simt.h"
