@@ -105,8 +105,12 @@ class Backend(Protocol[CompilerT, LaunchT]):
 
     name: str
     source_file: str
+    options_type: type[CompilerT]
     fork_safe: bool
     """Whether loaded kernels still work in a forked child."""
+
+    def arguments(self) -> dict[str, object]:
+        """Keyword arguments, fit for JSON, that make an equal backend in another process."""
 
     def find_toolkit(self, environment: Environment) -> Toolkit:
         """Find the programs and ask for their versions.

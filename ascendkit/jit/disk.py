@@ -100,7 +100,8 @@ class DiskCache:
             folder.mkdir(parents=True, exist_ok=True)
             if not self._swept:
                 self._swept = True
-                self.sweep()
+                for remains in self.abandoned():
+                    files.remove_tree(remains)
             place = folder / staging.unique_name()
             place.mkdir()
         try:
@@ -149,16 +150,12 @@ class DiskCache:
             return
         files.remove_tree(aside)
 
-    def sweep(self) -> list[Path]:
-        """Remove temporary folders of the first root whose makers are gone; returns them."""
-        try:
-            names = os.listdir(self.roots[0] / "tmp")
-        except FileNotFoundError:
+    def abandoned(self) -> list[Path]:
+        """Temporary folders of the first root whose makers are gone."""
+        folder = self.roots[0] / "tmp"
+        if not folder.is_dir():
             return []
-        gone = [path for n in names if staging.is_abandoned(path := self.roots[0] / "tmp" / n)]
-        for path in gone:
-            files.remove_tree(path)
-        return gone
+        return sorted(path for path in folder.iterdir() if staging.is_abandoned(path))
 
     def _places(self, name: str) -> list[Path]:
         return [root / "cache" / name for root in self.roots]

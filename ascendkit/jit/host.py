@@ -6,7 +6,6 @@ import _ctypes
 import ctypes
 import weakref
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +70,15 @@ class HostBackend:
 
     name = "host"
     source_file = "kernel.cpp"
+    options_type = HostOptions
     fork_safe = True
 
     def __init__(self, compiler: str = "") -> None:
         self.compiler = compiler
+
+    def arguments(self) -> dict[str, object]:
+        """The chosen compiler."""
+        return {"compiler": self.compiler}
 
     def find_toolkit(self, environment: Environment) -> Toolkit:
         """See ``host_toolkit.find``."""
@@ -179,6 +183,8 @@ class HostBackend:
         if options.num_threads == 1:
             run(0)
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(options.num_threads) as pool:
             list(pool.map(run, range(options.num_threads)))
 

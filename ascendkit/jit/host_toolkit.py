@@ -28,7 +28,10 @@ BENDING = (
 )
 """Variables that change what a compiler makes of a command; they are part of its identity."""
 
-_VERSION = re.compile(r"\b(\d+)\.(\d+)(?:\.\d+)?\b")
+_VERSION = re.compile(r"(?:gcc|(?P<clang>clang)) version (\d+)\.(\d+)")
+_TARGET = re.compile(r"Target: (\S+)")
+_TELLING = ("gcc version", "Target:", "Configured with:", "Thread model:")
+"""Beginnings of the lines of ``-v`` that tell compilers apart and name no path of this machine."""
 
 
 def find(environment: Environment, chosen: str = "") -> Toolkit:
@@ -38,17 +41,18 @@ def find(environment: Environment, chosen: str = "") -> Toolkit:
         ToolkitError: none, not executable, unreadable version, or too old for C++20.
     """
     path = _locate(environment, chosen)
-    text = _ask(path, "--version", environment.variables)
-    first = text.splitlines()[0] if text.strip() else ""
-    match = _VERSION.search(first)
-    if match is None:
-        raise ToolkitError(f"failed to parse the compiler version of {path}: got {first!r}")
-    family = "clang" if "clang" in text.lower() else "gcc"
-    version = (int(match.group(1)), int(match.group(2)))
-    if version < OLDEST[family]:
+    rows = _ask(path, environment.variables).splitlines()
+    version = next((row for row in rows if _VERSION.search(row)), "")
+    match = _VERSION.search(version)
+    target = next((found.group(1) for row in rows if (found := _TARGET.match(row))), "")
+    if match is None or not target:
+        shown = rows[0] if rows else "nothing"
+        raise ToolkitError(f"failed to parse the compiler version of {path} -v: got {shown!r}")
+    family = "clang" if match.group("clang") else "gcc"
+    if (int(match.group(2)), int(match.group(3))) < OLDEST[family]:
         wanted = ".".join(map(str, OLDEST[family]))
-        raise ToolkitError(f"{path}: {family} {match.group()} found, must be at least {wanted}")
-    target = _ask(path, "-dumpmachine", environment.variables).strip()
+        raise ToolkitError(f"{path}: {match.group()} found, must be at least {wanted}")
+    telling = [row for row in rows if row == version or row.startswith(_TELLING)]
     bent = [
         f"{name}={environment.variables[name]}"
         for name in BENDING
@@ -56,8 +60,8 @@ def find(environment: Environment, chosen: str = "") -> Toolkit:
     ]
     return Toolkit(
         path=path,
-        identity=(text, target, *bent),
-        info={"path": str(path), "version": first, "target": target, "family": family},
+        identity=("\n".join(telling), *bent),
+        info={"path": str(path), "version": version, "target": target, "family": family},
         arch=target.partition("-")[0],
     )
 
@@ -93,8 +97,8 @@ def _locate(environment: Environment, chosen: str) -> Path:
     )
 
 
-def _ask(path: Path, question: str, variables: Mapping[str, str]) -> str:
+def _ask(path: Path, variables: Mapping[str, str]) -> str:
     try:
-        return command.run([str(path), question], env={**variables, "LC_ALL": "C"})
+        return command.run([str(path), "-v"], env={**variables, "LC_ALL": "C"})
     except CommandError as error:
-        raise ToolkitError(f"{path} {question}: {error}") from error
+        raise ToolkitError(f"{path}: {error}") from error

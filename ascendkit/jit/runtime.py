@@ -7,12 +7,12 @@ import re
 import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic
 
 from ascendkit.errors import bad_type, bad_value
-from ascendkit.jit import builder, lock
+from ascendkit.jit import builder, history, lock
 from ascendkit.jit.backend import Backend, Job, Toolkit
 from ascendkit.jit.config import Config
 from ascendkit.jit.disk import DiskCache, Entry
@@ -23,6 +23,7 @@ from ascendkit.jit.key import KeyMaker
 from ascendkit.jit.lazy import LazyInit
 from ascendkit.jit.memory import MemoryCache
 from ascendkit.jit.options import CompilerT, LaunchT
+from ascendkit.jit.request import Request
 
 MAX_TAG = 160
 _TAG = re.compile(r"[A-Za-z0-9_]+")
@@ -115,6 +116,52 @@ class Runtime(Generic[CompilerT, LaunchT]):
         name = self._name(tag, source, options)
         return self._entry(name, source, self.effective(options)).directory
 
+    def par_compile(
+        self,
+        kernels: Iterable[tuple[str, str] | tuple[str, str, CompilerT | None]],
+        *,
+        workers: int | None = None,
+    ) -> list[Path]:
+        """Compile many kernels in worker processes; touches no device, loads nothing.
+
+        Args:
+            kernels: (tag, source) or (tag, source, options); repeats and hits cost no compiler run.
+            workers: processes, by default one a CPU.
+
+        Returns:
+            The entry folders, in order.
+
+        Raises:
+            ValueError, TypeError: as ``compile``, before anything is compiled.
+            ExceptionGroup: of the errors of those that failed, after all others are compiled.
+        """
+        from ascendkit.jit.parallel import compile_requests, default_workers
+
+        if workers is not None and workers < 1:
+            raise bad_value("workers", workers, "at least 1", 1)
+        names = []
+        missing: dict[str, Request[CompilerT]] = {}
+        folders: dict[str, Path] = {}
+        for tag, source, *rest in kernels:
+            options = self.effective(rest[0] if rest else None)
+            name = self._name(tag, source, options)
+            names.append(name)
+            if name in folders or name in missing:
+                continue
+            found = self.disk.lookup(name)
+            if found is not None:
+                folders[name] = found.directory
+            else:
+                missing[name] = Request(self.backend, self.config, tag, source, options)
+        outcomes = compile_requests(
+            list(missing.values()), workers or default_workers(), self.environment.variables
+        )
+        failed = [outcome for outcome in outcomes if not isinstance(outcome, Path)]
+        if failed:
+            raise ExceptionGroup(f"{len(failed)} of {len(names)} kernels did not compile", failed)
+        folders.update((n, o) for n, o in zip(missing, outcomes) if isinstance(o, Path))
+        return [folders[name] for name in names]
+
     def launch(self, kernel: Kernel, options: LaunchT, *args: object) -> None:
         """Launch ``kernel`` with ``options`` over ``default_launch_options``.
 
@@ -199,7 +246,11 @@ class Runtime(Generic[CompilerT, LaunchT]):
             command = builder.build(self.backend, self.config, job, source)
             if self._live.flag("JIT_PRINT_COMPILER_COMMAND", self._live.flag("JIT_DEBUG")):
                 _print(command)
-            return self.disk.publish(folder, name)
+            entry = self.disk.publish(folder, name)
+        history.record(
+            self.disk.roots[0], Request(self.backend, self.config, job.tag, source, options)
+        )
+        return entry
 
     def _after_fork(self) -> None:
         self._toolkit.after_fork()
