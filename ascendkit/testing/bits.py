@@ -22,7 +22,7 @@ def as_bits(t: torch.Tensor) -> torch.Tensor:
     import torch
 
     of_width = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return t.contiguous().view(of_width[t.element_size()])
+    return t.view(of_width[t.element_size()])
 
 
 def to_double(t: torch.Tensor) -> torch.Tensor:
