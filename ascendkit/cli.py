@@ -95,7 +95,8 @@ def print_help(config_name: str) -> None:
     """Print what the command does, its keys with defaults and choices, and examples."""
     config, about = _read(config_name, {})
     choices = about.get("choices", {})
-    print(f"python -m ascendkit.{config_name} [key=value ...]\n")
+    usage = about.get("usage") or f"python -m ascendkit.{config_name} [key=value ...]"
+    print(usage + "\n")
     print(about.get("summary", "").strip() + "\n")
     rows = [(f"{g}=...", f"one of {', '.join(_choices(g))}") for g in _groups() if g in config]
     for key, default in _leaves(config):

@@ -1,0 +1,1 @@
+"""What this machine can run, what the suite holds, and which variables steer it."""
