@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ascendkit import cann
 from ascendkit.backends import mpiexec
+from ascendkit.bench.environment import device_name
 from ascendkit.data import table
 from ascendkit.hardware import device
 from ascendkit.platform import available
@@ -22,7 +23,7 @@ def facts() -> list[tuple[str, str]]:
     return [
         ("Python", f"{platform.python_version()} ({sys.executable})"),
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
-        ("processor", f"{_processor()}, {cores()} cores for this process"),
+        ("processor", f"{device_name('cpu')}, {cores()} cores for this process"),
         ("memory", _memory()),
         ("C++ compiler", _version_of("g++", "clang++")),
         ("CUDA compiler", _version_of("nvcc")),
@@ -46,7 +47,7 @@ def devices() -> list[tuple[str, str, str]]:
 
 def aliases() -> list[tuple[str, ...]]:
     """(generation, also called, SoC names begin with, architecture, compiler flag), a row each."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for arch, leaves in table("socs")["archs"].items():
         value = {name: leaf["value"] for name, leaf in leaves.items()}
         rows.append(
@@ -62,7 +63,7 @@ def aliases() -> list[tuple[str, ...]]:
 
 
 def arch_of(soc: str) -> str | None:
-    """``dav-...`` of a SoC name (``Ascend950PR_9579``), or None where the table does not know it."""
+    """``dav-...`` of a SoC name (``Ascend950PR_9579``), or None where no row of the table fits."""
     folded = _folded(soc)
     for arch, leaves in table("socs")["archs"].items():
         names = (*leaves["soc_prefixes"]["value"], *leaves["names"]["value"])
@@ -80,15 +81,6 @@ def cores() -> int:
 
 def _folded(name: str) -> str:
     return re.sub(r"[\s_-]", "", name.lower())
-
-
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor() or "unknown"
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
-    return found[1] if found else platform.machine()
 
 
 def _memory() -> str:
