@@ -49,6 +49,7 @@ class Term:
     value: float
     dtype: str = ""
     planned: bool = False
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,29 +66,43 @@ class Cost:
     notes: tuple[str, ...] = field(default=())
 
     def _add(
-        self, kind: Kind, where: str, what: str, formula: str, dtype: str, planned: bool
+        self,
+        kind: Kind,
+        where: str,
+        what: str,
+        formula: str,
+        dtype: str = "",
+        planned: bool = False,
+        kept: bool = False,
     ) -> Cost:
         value = evaluate(formula, self.params)
         if not value:
             return self
-        term = Term(kind, where, what, formula, value, dtype, planned)
+        term = Term(kind, where, what, formula, value, dtype, planned, kept)
         return replace(self, terms=(*self.terms, term))
 
     def flop(self, unit: str, dtype: str, what: str, formula: str) -> Cost:
         """Add floating-point (or integer) operations; a fused multiply-add counts as two."""
-        return self._add("flop", unit, what, formula, dtype, False)
+        return self._add("flop", unit, what, formula, dtype)
 
-    def read(self, what: str, formula: str, level: str = "hbm", planned: bool = False) -> Cost:
-        """Add bytes read from ``level``."""
-        return self._add("read", level, what, formula, "", planned)
+    def read(
+        self,
+        what: str,
+        formula: str,
+        level: str = "hbm",
+        planned: bool = False,
+        kept: bool = False,
+    ) -> Cost:
+        """Add bytes read from ``level``; ``kept`` marks an activation the backward pass needs."""
+        return self._add("read", level, what, formula, planned=planned, kept=kept)
 
     def write(self, what: str, formula: str, level: str = "hbm", planned: bool = False) -> Cost:
         """Add bytes written to ``level``."""
-        return self._add("write", level, what, formula, "", planned)
+        return self._add("write", level, what, formula, planned=planned)
 
     def link(self, what: str, formula: str, link: str = "scaleup") -> Cost:
         """Add bytes this rank sends over ``link``."""
-        return self._add("link", link, what, formula, "", False)
+        return self._add("link", link, what, formula)
 
     def flops(self) -> dict[tuple[str, str], float]:
         """FLOPs by (unit, dtype)."""
@@ -112,6 +127,10 @@ class Cost:
         )
         least = self.minimum_bytes()
         return {level: planned.get(level, least) for level in LEVELS}
+
+    def kept_bytes(self) -> float:
+        """Bytes of activations that training keeps from this call for its backward pass."""
+        return sum(t.value for t in self.terms if t.kept)
 
     def link_bytes(self) -> dict[str, float]:
         """Bytes sent by this rank, by link."""

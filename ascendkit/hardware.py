@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ascendkit.data import resolve, table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Device:
     """One row of the hardware table."""
 
@@ -83,7 +84,11 @@ def devices() -> tuple[str, ...]:
 
 def device(name: object) -> Device:
     """A device by key or alias; ValueError naming the nearest."""
-    key = resolve("hardware", name, devices())
+    return _device(resolve("hardware", name, devices()))
+
+
+@lru_cache(maxsize=64)
+def _device(key: str) -> Device:
     return Device(key, table("hardware")["devices"][key])
 
 

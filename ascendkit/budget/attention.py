@@ -1,0 +1,207 @@
+"""Operators of a layer's attention half, forward, by role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ascendkit.budget.attended import attended
+from ascendkit.budget.call import Call, linear
+from ascendkit.budget.plan import Plan
+from ascendkit.model import Layer, Model, Weight
+
+INDEX_FORMAT = {"dsa": "fp8_1x128", "v4": "mxfp4", "v4_1": "mxfp4"}
+"""Format of index queries and keys by model family."""
+
+
+def attention(m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int) -> Iterator[Call]:
+    """Calls of one layer for ``rows`` new tokens (fewer than the plan's in a truncated decoder)."""
+    act, seq, tp = m.activation_format, rows // p.batch, p.tp
+    heads = m.num_attention_heads // tp
+    yield linear("q_a + kv", ws["qkv_a"], rows, act)
+    yield Call(
+        "norms, RoPE, cache write",
+        "tilekernels.norm",
+        dict(num_tokens=rows, hidden=m.q_lora_rank, out=act),
+    )
+    yield linear("q_b", ws["q_b"], rows, act, tp=tp)
+    rope = dict(num_tokens=rows, num_heads=heads, rope_dim=m.qk_rope_head_dim)
+    yield Call("norms, RoPE, cache write", "tilekernels.rope", rope)
+    if m.family in ("mla", "dsa"):
+        yield from _mla(m, ws, p, rows, seq, heads)
+        width = heads * m.v_head_dim
+    else:
+        yield from _shared_kv(m, layer, ws, p, rows, seq, heads)
+        width = heads * m.head_dim
+    yield Call(
+        "cast of attention output",
+        "tilekernels.per_token_cast",
+        dict(num_tokens=rows, hidden=width, out=act),
+    )
+    for name, label in (("o_a", "W_o_a"), ("o_b", "W_o_b"), ("o", "W_o")):
+        if name in ws:
+            yield linear(label, ws[name], rows, act, tp=tp)
+
+
+def index_cache(
+    m: Model, layer: Layer, ws: dict[str, Weight], rows: int, entry_bytes: int
+) -> Iterator[Call]:
+    """Compressed KV and index keys that ``rows`` tokens add to the cache of a KV source layer."""
+    if "compressor" in ws:
+        yield linear("compressor", ws["compressor"], rows, d="fp32", keep=False)
+    if "index_compressor" in ws:
+        yield linear("compressor", ws["index_compressor"], rows, d="fp32", keep=False)
+    wide = sum(ws[n].n for n in ("compressor", "index_compressor") if n in ws)
+    if wide:
+        params = dict(num_tokens=rows, width=wide, ratio=layer.ratio, entry_bytes=entry_bytes)
+        yield Call("compressor", "sparse_attn.compressor", params)
+    if "index_k" in ws and m.family == "v4_1":
+        yield linear("index K", ws["index_k"], max(rows // layer.ratio, 1))
+
+
+def _mla(
+    m: Model, ws: dict[str, Weight], p: Plan, rows: int, seq: int, heads: int
+) -> Iterator[Call]:
+    nope, v, kv = m.qk_nope_head_dim, m.v_head_dim, m.kv_lora_rank
+    latent = kv + m.qk_rope_head_dim
+    yield Call(
+        "norms, RoPE, cache write",
+        "sparse_attn.kv_cache",
+        dict(num_tokens=rows, hidden=latent, entry_bytes=m.kv_entry_bytes),
+    )
+    absorbed = m.family == "dsa" or p.phase == "decode"
+    if absorbed:
+        # W_uk moves to the query side, W_uv to the output: one small product a head.
+        fmt = ws["kv_b"].fmt
+        yield Call("absorbed kv_b", "gemm_mad.gemm", dict(m=rows, n=kv, k=nope, batch=heads, b=fmt))
+        yield Call("absorbed kv_b", "gemm_mad.gemm", dict(m=rows, n=v, k=kv, batch=heads, b=fmt))
+    else:
+        yield linear("kv_b", ws["kv_b"], p.batch * p.context, m.activation_format, tp=p.tp)
+    if m.family == "mla":
+        qk, vd = (latent, kv) if absorbed else (nope + m.qk_rope_head_dim, v)
+        entry = m.kv_entry_bytes if absorbed else heads * (qk + vd) * 2
+        yield Call(
+            "attention",
+            "sparse_attn.mla",
+            dict(
+                num_tokens=rows,
+                num_heads=heads,
+                qk_dim=qk,
+                v_dim=vd,
+                kv_len=attended(p.context, seq),
+                kv_entries=p.batch * p.context,
+                entry_bytes=entry,
+            ),
+        )
+        return
+    yield from _index_queries(m, ws, p, rows)
+    yield linear("index K", ws["index_k"], rows, m.activation_format, keep=False)
+    yield from _select(m, p, rows, attended(p.context, seq), p.context)
+    yield _sparse(
+        m,
+        p,
+        rows,
+        heads,
+        qk=latent,
+        v=kv,
+        selected=attended(p.context, seq, cap=m.index_topk),
+        window=0.0,
+        entries=p.batch * p.context,
+    )
+
+
+def _shared_kv(
+    m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int, seq: int, heads: int
+) -> Iterator[Call]:
+    yield Call(
+        "norms, RoPE, cache write",
+        "sparse_attn.kv_cache",
+        dict(num_tokens=rows, hidden=m.head_dim, entry_bytes=m.window_entry_bytes),
+    )
+    ratio, role = layer.ratio, layer.role
+    indexed = role not in ("swa", "hca")
+    entry_bytes = m.kv_entry_bytes + (m.index_key_bytes if indexed else 0)
+    yield from index_cache(m, layer, ws, rows, entry_bytes)
+    selected = 0.0
+    if indexed:
+        selected = attended(p.context, seq, ratio, m.index_topk)
+    elif role == "hca":
+        selected = attended(p.context, seq, ratio)
+    if "index_q" in ws:
+        yield from _index_queries(m, ws, p, rows)
+        keys, entries = attended(p.context, seq, ratio), p.context / ratio
+        if role == "reindex":
+            most = m.candidate_topk_blocks * m.candidate_block_size
+            keys, entries = attended(p.context, seq, ratio, most), min(entries, most)
+        yield from _select(m, p, rows, keys, entries)
+        if role == "candidate":
+            blocks = keys / m.candidate_block_size
+            yield Call(
+                "top-k",
+                "topk.radix_select",
+                dict(rows=rows, row_len=blocks, num_topk=m.candidate_topk_blocks),
+            )
+    yield _sparse(
+        m,
+        p,
+        rows,
+        heads,
+        qk=m.head_dim,
+        v=m.head_dim,
+        selected=selected,
+        window=attended(p.context, seq, cap=m.sliding_window),
+        entries=p.batch * p.context / max(ratio, 1) if selected else 0.0,
+    )
+
+
+def _index_queries(m: Model, ws: dict[str, Weight], p: Plan, rows: int) -> Iterator[Call]:
+    yield linear("index Q, weights", ws["index_q"], rows, m.activation_format, keep=False)
+    yield linear("index Q, weights", ws["index_weights"], rows, d="fp32", keep=False)
+
+
+def _select(m: Model, p: Plan, rows: int, keys: float, context_keys: float) -> Iterator[Call]:
+    yield Call(
+        "indexer logits",
+        "sparse_attn.indexer",
+        dict(
+            num_tokens=rows,
+            num_heads=m.index_n_heads,
+            head_dim=m.index_head_dim,
+            keys=keys,
+            key_entries=p.batch * context_keys,
+            key_bytes=m.index_key_bytes,
+            dtype=INDEX_FORMAT[m.family],
+        ),
+    )
+    yield Call("top-k", "topk.radix_select", dict(rows=rows, row_len=keys, num_topk=m.index_topk))
+
+
+def _sparse(
+    m: Model,
+    p: Plan,
+    rows: int,
+    heads: int,
+    qk: int,
+    v: int,
+    selected: float,
+    window: float,
+    entries: float,
+) -> Call:
+    names = dict(
+        num_tokens=rows,
+        num_heads=heads,
+        qk_dim=qk,
+        v_dim=v,
+        selected=selected,
+        window=window,
+        entry_bytes=m.kv_entry_bytes,
+        window_bytes=m.window_entry_bytes,
+    )
+    if p.phase == "decode":
+        return Call("attention", "sparse_attn.decode", names)
+    names |= dict(
+        entries=entries,
+        window_entries=p.batch * min(p.context, rows // p.batch + m.sliding_window)
+        if window
+        else 0,
+    )
+    return Call("attention", "sparse_attn.prefill", names)

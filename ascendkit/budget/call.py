@@ -1,0 +1,70 @@
+"""One operator call of a step, and the helper that turns weights into matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from ascendkit.cost import Cost
+from ascendkit.model import Weight
+from ascendkit.registry import op
+
+
+@dataclass(frozen=True)
+class Call:
+    """``count`` calls of one op with the same parameters, on one rank, in one step.
+
+    Args:
+        label: line of the report the call is added to.
+        op: name in the registry.
+        params: parameters of the op's cost.
+        count: calls per step on one rank (a mean over pipeline stages, so it may be fractional).
+        part: ``forward``, ``backward``, ``optimizer`` or ``pipeline``.
+        keep: whether this call's input is its own to keep for the backward pass, not shared with
+            another call that keeps it already.
+        role: layer roles the calls belong to, for the JSON report.
+    """
+
+    label: str
+    op: str
+    params: Mapping[str, Any]
+    count: float = 1.0
+    part: str = "forward"
+    keep: bool = True
+    role: str = ""
+    key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.op, *sorted(self.params.items())))
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of one call."""
+        return _cost(self.key)
+
+
+@lru_cache(maxsize=65536)
+def _cost(key: tuple[Any, ...]) -> Cost:
+    name, *params = key
+    return op(name).cost(**dict(params))
+
+
+def linear(
+    label: str,
+    w: Weight,
+    rows: float,
+    a: str = "bf16",
+    d: str = "bf16",
+    tp: int = 1,
+    keep: bool = True,
+) -> Call:
+    """The product of ``rows`` activations with a dense weight, its tensor-parallel share."""
+    n, k, batch = (
+        size // tp if w.shard == dim else size
+        for dim, size in (("n", w.n), ("k", w.k), ("batch", w.batch))
+    )
+    quantised = "fp8" in w.fmt
+    params = dict(m=int(rows), n=n, k=k, batch=batch, a=a if quantised else "bf16", b=w.fmt, d=d)
+    return Call(label, "gemm_mad.gemm", params, keep=keep)

@@ -1,0 +1,216 @@
+"""Operators of one forward pass on one rank: layers by role, then what surrounds them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ascendkit.budget.attention import attention, index_cache
+from ascendkit.budget.call import Call, linear
+from ascendkit.budget.plan import Plan
+from ascendkit.model import Layer, Model, Weight, layer_weights, layers, step_weights
+from ascendkit.model.layers import encoder_layers, mtp_layer
+
+
+def forward(m: Model, p: Plan, scaleup_ranks: int) -> list[Call]:
+    """Calls of one pass (one micro-batch in training), equal layers merged into one call."""
+    calls: list[Call] = []
+    for (layer, rows), times in _grouped(m, p).items():
+        for call in _layer(m, layer, p, rows, scaleup_ranks):
+            calls.append(replace(call, count=call.count * times / p.pp, role=layer.role))
+    calls += [replace(c, count=c.count / p.pp) for c in _around(m, p)]
+    calls += _truncated_source(m, p)
+    if p.mtp:
+        passes = p.mtp if p.phase == "decode" else 1
+        drafted = replace(p, seq=1) if p.phase == "decode" else p
+        for call in _mtp(m, drafted, scaleup_ranks):
+            calls.append(replace(call, count=call.count * passes / p.pp, role="mtp"))
+    if p.pp > 1:
+        width = m.hidden_size * max(m.hc_mult, 1)
+        link = "scaleup" if p.ranks <= scaleup_ranks else "scaleout"
+        params = dict(num_values=p.tokens * width / p.tp, link=link)
+        calls.append(Call("pipeline send", "ep_comm.send_recv", params, (p.pp - 1) / p.pp))
+    return calls
+
+
+def _grouped(m: Model, p: Plan) -> Counter[tuple[Layer, int]]:
+    """Layers that cost the same, with the tokens that reach them, and how many there are."""
+    encoder = encoder_layers(m)
+    found: Counter[tuple[Layer, int]] = Counter()
+    for layer in layers(m):
+        rows = p.tokens
+        if p.phase == "prefill" and layer.index >= encoder and m.decoder_prefill_tokens:
+            rows = p.batch * min(p.seq, m.decoder_prefill_tokens)
+        # Engram tables differ in size only; the index is dropped so that equal layers merge.
+        index = layer.index if layer.engram else -1
+        found[replace(layer, index=index), rows] += 1
+    return found
+
+
+def _layer(m: Model, layer: Layer, p: Plan, rows: int, scaleup_ranks: int) -> Iterator[Call]:
+    ws = layer_weights(m, layer)
+    if layer.engram:
+        yield from _engram(m, p, ws, rows)
+    yield from _enter(m, rows)
+    yield from attention(m, layer, ws, p, rows)
+    yield from _reduced(m, p, rows, scaleup_ranks)
+    yield from _leave(m, rows)
+    yield from _enter(m, rows)
+    if layer.dense_ffn:
+        yield from _dense(m, p, ws, rows, "dense FFN", "gate_up", "down", p.tp)
+        yield from _reduced(m, p, rows, scaleup_ranks)
+    else:
+        yield from _moe(m, p, ws, rows, scaleup_ranks)
+    yield from _leave(m, rows)
+
+
+def _enter(m: Model, rows: int) -> Iterator[Call]:
+    """Streams to the layer's input, then norm and quantisation."""
+    if m.hc_mult:
+        yield Call(
+            "mHC",
+            "tilekernels.mhc.pre",
+            dict(
+                num_tokens=rows,
+                hidden=m.hidden_size,
+                streams=m.hc_mult,
+                sinkhorn_iters=m.hc_sinkhorn_iters,
+                fused_post=m.family == "v4_1",
+            ),
+        )
+    yield Call(
+        "norm + quant",
+        "tilekernels.norm",
+        dict(num_tokens=rows, hidden=m.hidden_size, out=m.activation_format),
+    )
+
+
+def _leave(m: Model, rows: int) -> Iterator[Call]:
+    if m.hc_mult and m.family != "v4_1":
+        yield Call(
+            "mHC",
+            "tilekernels.mhc.post",
+            dict(num_tokens=rows, hidden=m.hidden_size, streams=m.hc_mult),
+        )
+
+
+def _reduced(m: Model, p: Plan, rows: int, scaleup_ranks: int) -> Iterator[Call]:
+    if p.tp > 1:
+        yield Call(
+            "tensor-parallel all-reduce",
+            "ep_comm.all_reduce",
+            dict(num_values=rows * m.hidden_size, ranks=p.tp, scaleup_ranks=scaleup_ranks),
+        )
+
+
+def _dense(
+    m: Model, p: Plan, ws: dict[str, Weight], rows: float, label: str, up: str, down: str, tp: int
+) -> Iterator[Call]:
+    act = m.activation_format
+    yield linear(label, ws[up], rows, act, tp=tp)
+    yield Call(
+        "SwiGLU + quant",
+        "tilekernels.swiglu",
+        dict(num_tokens=int(rows), hidden=ws[down].k // tp, out=act),
+    )
+    yield linear(label, ws[down], rows, act, tp=tp)
+
+
+def _moe(
+    m: Model, p: Plan, ws: dict[str, Weight], all_rows: int, scaleup_ranks: int
+) -> Iterator[Call]:
+    rows = max(all_rows // p.tp, 1)
+    e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
+    yield linear("router", ws["router"], rows, d="fp32", keep=False)
+    yield Call(
+        "router", "tilekernels.moe_topk_gate", dict(num_tokens=rows, num_experts=e, num_topk=k)
+    )
+    wire = dict(
+        num_tokens=rows,
+        hidden=m.hidden_size,
+        num_experts=e,
+        num_topk=k,
+        ep=p.ep,
+        scaleup_ranks=scaleup_ranks,
+        num_groups=m.n_group,
+        topk_groups=m.topk_group,
+    )
+    yield Call("dispatch", "ep_comm.dispatch", {**wire, "dtype": act})
+    local = e // p.ep
+    touched = local * (1 - (1 - k / e) ** (rows * p.ep))
+    routed = dict(rows=rows * k, experts=local, touched=touched, a=act, b=m.expert_format)
+    up, down = ws["expert_gate_up"], ws["expert_down"]
+    yield Call("expert GEMMs", "gemm_mad.grouped", {**routed, "n": up.n, "k": up.k})
+    yield Call(
+        "SwiGLU + quant", "tilekernels.swiglu", dict(num_tokens=rows * k, hidden=down.k, out=act)
+    )
+    yield Call("expert GEMMs", "gemm_mad.grouped", {**routed, "n": down.n, "k": down.k})
+    yield from _dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
+    yield Call("combine", "ep_comm.combine", wire)
+
+
+def _engram(m: Model, p: Plan, ws: dict[str, Weight], rows: int) -> Iterator[Call]:
+    per_token = m.engram_rows_per_token_per_layer
+    yield Call(
+        "Engram",
+        "tilekernels.engram.hash",
+        dict(num_tokens=rows, rows_per_token=per_token, max_ngram=m.engram_max_ngram_size),
+    )
+    yield Call(
+        "Engram",
+        "tilekernels.engram.gather",
+        dict(num_tokens=rows, rows_per_token=per_token, row_bytes=m.engram_row_bytes, shards=p.ep),
+    )
+    yield linear("Engram", ws["engram_proj"], rows, m.activation_format)
+    yield Call(
+        "Engram",
+        "tilekernels.engram.gate",
+        dict(num_tokens=rows, hidden=m.hidden_size, streams=m.hc_mult),
+    )
+
+
+def _around(m: Model, p: Plan) -> Iterator[Call]:
+    """Embedding, final norm and head; prefill needs logits of the last token only."""
+    rows = p.batch if p.phase == "prefill" else p.tokens
+    h = m.hidden_size
+    yield Call("embedding", "tilekernels.embedding", dict(num_tokens=p.tokens, hidden=h))
+    if m.hc_mult:
+        yield Call(
+            "mHC", "tilekernels.mhc.expand", dict(num_tokens=p.tokens, hidden=h, streams=m.hc_mult)
+        )
+        yield Call(
+            "mHC", "tilekernels.mhc.head", dict(num_tokens=rows, hidden=h, streams=m.hc_mult)
+        )
+    yield Call("norm + quant", "tilekernels.norm", dict(num_tokens=rows, hidden=h))
+    yield _head(m, p, rows)
+
+
+def _head(m: Model, p: Plan, rows: int) -> Call:
+    wide = "bf16" if p.phase == "train" else "fp32"
+    return linear("LM head", step_weights(m)["head"], rows, d=wide, tp=p.tp)
+
+
+def _truncated_source(m: Model, p: Plan) -> list[Call]:
+    """KV and index keys of the first decoder layer, which prefill computes for every token (V4.1)."""
+    if p.phase != "prefill" or not m.decoder_prefill_tokens or p.seq <= m.decoder_prefill_tokens:
+        return []
+    source = layers(m)[encoder_layers(m)]
+    rows = p.tokens - p.batch * m.decoder_prefill_tokens
+    entry_bytes = m.kv_entry_bytes + m.index_key_bytes
+    ws = layer_weights(m, source)
+    return [
+        replace(c, count=c.count / p.pp, role=source.role)
+        for c in index_cache(m, source, ws, rows, entry_bytes)
+    ]
+
+
+def _mtp(m: Model, p: Plan, scaleup_ranks: int) -> Iterator[Call]:
+    """One multi-token-prediction layer: merge with the next embedding, a layer, the shared head."""
+    layer = mtp_layer(m)
+    yield Call(
+        "embedding", "tilekernels.embedding", dict(num_tokens=p.tokens, hidden=m.hidden_size)
+    )
+    yield linear("MTP merge", layer_weights(m, layer)["eh_proj"], p.tokens, m.activation_format)
+    yield from _layer(m, layer, p, p.tokens, scaleup_ranks)
+    yield _head(m, p, p.tokens)

@@ -1,0 +1,124 @@
+"""Device memory of the fullest rank, by kind, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ascendkit.budget.call import Call
+from ascendkit.budget.plan import Plan
+from ascendkit.model import Layer, Model, Weight, layer_weights, layers, step_weights
+from ascendkit.model.layers import mtp_layer
+
+GRADIENT_BYTES = 4
+OPTIMIZER_BYTES = 12
+"""fp32 gradients; fp32 master weights and both AdamW moments."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on one rank. ``kv_per_token`` and ``kv_fixed`` are of one sequence, all layers."""
+
+    weights: dict[str, float]
+    gradients: float
+    optimizer: float
+    activations: float
+    kv_per_token: float
+    kv_fixed: float
+    kv_cache: float
+
+    @property
+    def total(self) -> float:
+        """All kinds together."""
+        parts = (self.gradients, self.optimizer, self.activations, self.kv_cache)
+        return sum(self.weights.values()) + sum(parts)
+
+
+def memory(m: Model, p: Plan, calls: list[Call]) -> Memory:
+    """Memory of the fullest pipeline stage. ``calls`` are the forward calls of one pass."""
+    train = p.phase == "train"
+    gradients = optimizer = 0.0
+    if train:
+        for _, params, replicas in local_params(m, p):
+            gradients += params * GRADIENT_BYTES
+            optimizer += params * OPTIMIZER_BYTES / (replicas if p.zero else 1)
+    per_token, fixed = kv_bytes(m)
+    held = 0.0 if train else p.batch * (per_token * p.context + fixed) / p.pp
+    return Memory(
+        weights=_weights(m, p),
+        gradients=gradients,
+        optimizer=optimizer,
+        activations=_activations(m, p, calls),
+        kv_per_token=per_token,
+        kv_fixed=fixed,
+        kv_cache=held,
+    )
+
+
+def kv_bytes(m: Model, index_key_bytes: int | None = None) -> tuple[float, float]:
+    """Cache bytes of one sequence over all layers: per token of context, and fixed (windows)."""
+    index = m.index_key_bytes if index_key_bytes is None else index_key_bytes
+    per_token = fixed = 0.0
+    for layer in layers(m):
+        if layer.role in ("mla", "dsa"):
+            per_token += m.kv_entry_bytes + (index if layer.role == "dsa" else 0)
+            continue
+        fixed += m.sliding_window * m.window_entry_bytes
+        if layer.role in ("csa", "full", "candidate"):
+            per_token += (m.kv_entry_bytes + index) / layer.ratio
+        elif layer.role == "hca":
+            per_token += m.kv_entry_bytes / layer.ratio
+    return per_token, fixed
+
+
+def local_params(m: Model, p: Plan) -> list[tuple[str, float, int]]:
+    """Trained parameters of one rank: (group, parameters, replicas that hold the same ones)."""
+    dense = experts = 0.0
+    for w in _all_weights(m, p):
+        if w.shard == "ep":
+            experts += w.params / p.ep
+        else:
+            dense += w.params / (p.tp if w.shard else 1)
+    return [
+        ("dense", dense / p.pp, p.dp),
+        ("expert", experts / p.pp, max(p.dp * p.tp // p.ep, 1)),
+    ]
+
+
+def _all_weights(m: Model, p: Plan) -> Iterator[Weight]:
+    for layer in _counted_layers(m, p):
+        yield from layer_weights(m, layer).values()
+    yield from step_weights(m).values()
+
+
+def _counted_layers(m: Model, p: Plan) -> tuple[Layer, ...]:
+    return (*layers(m), *((mtp_layer(m),) if p.mtp else ()))
+
+
+def _weights(m: Model, p: Plan) -> dict[str, float]:
+    """Stored weights of the fullest stage: its share of the layers plus the larger of both ends."""
+    found: dict[str, float] = {}
+    stage = -(-m.num_hidden_layers // p.pp) / m.num_hidden_layers
+    for layer in _counted_layers(m, p):
+        for w in layer_weights(m, layer).values():
+            share = p.ep if w.shard == "ep" else p.tp if w.shard else 1
+            found[w.kind] = found.get(w.kind, 0.0) + w.bytes / share * (1 if layer.mtp else stage)
+    ends = {w.kind: w.bytes / p.tp for w in step_weights(m).values()}
+    if p.pp > 1:
+        kind, size = max(ends.items(), key=lambda kv: kv[1])
+        ends = {kind: size}
+    return {**found, **ends}
+
+
+def _activations(m: Model, p: Plan, calls: list[Call]) -> float:
+    """Training: kept inputs of the micro-batches in flight (1F1B: as many as stages).
+
+    Inference: the widest tensors of one layer, twice (input and output of an operator).
+    """
+    if p.phase != "train":
+        return 2 * max((c.cost.kept_bytes() for c in calls if c.keep), default=0.0)
+    kept = sum(c.count * c.cost.kept_bytes() for c in calls if c.keep)
+    if p.recompute == "none":
+        return kept * p.pp
+    stream = p.tokens * m.hidden_size * max(m.hc_mult, 1) * 2
+    return stream * m.num_hidden_layers + kept * p.pp / m.num_hidden_layers

@@ -1,0 +1,158 @@
+"""What is to be budgeted: a workload and a parallel layout, checked before anything is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ascendkit.errors import bad_type, bad_value, unknown
+from ascendkit.model import Model
+
+PHASES = ("train", "prefill", "decode")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One step of one model on ``ranks`` ranks.
+
+    Args:
+        phase: ``train``, ``prefill`` or ``decode``.
+        batch: sequences a rank processes at a time (a micro-batch in training).
+        seq: new tokens of a sequence: its length in training, the chunk in prefill,
+            1 + drafts in decode.
+        context: tokens a sequence has after this step, prefix included.
+        global_batch: sequences of a training step, over all ranks.
+        mtp: training: also the multi-token-prediction layer; decode: its drafts per step.
+        ranks: devices in all; 0 derives it (tp * pp * ep).
+        tp, pp, ep: tensor, pipeline and expert parallel sizes.
+        zero: ZeRO stage for optimizer states: 0 (replicated) or 1 (sharded over data parallel).
+        recompute: activations kept in training: ``none`` keeps all, ``full`` keeps layer inputs.
+    """
+
+    phase: str
+    batch: int
+    seq: int
+    context: int
+    global_batch: int = 0
+    mtp: int = 0
+    ranks: int = 0
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    zero: int = 1
+    recompute: str = "none"
+
+    @property
+    def tokens(self) -> int:
+        """New tokens one rank's attention sees in one pass."""
+        return self.batch * self.seq
+
+    @property
+    def moe_tokens(self) -> float:
+        """Tokens one rank routes: its tensor-parallel group shares them."""
+        return self.tokens / self.tp
+
+    @property
+    def dp(self) -> int:
+        """Data-parallel replicas."""
+        return self.ranks // (self.tp * self.pp)
+
+    @property
+    def micro_batches(self) -> int:
+        """Passes one rank makes in a step."""
+        if self.phase != "train":
+            return 1
+        return self.global_batch // (self.dp * self.batch)
+
+
+def plan(config: Mapping[str, Any], m: Model) -> Plan:
+    """A checked plan from a composed configuration.
+
+    Raises ValueError or TypeError with what was got, what is wanted, and the nearest legal value.
+    """
+    got = {f.name: config[f.name] for f in fields(Plan) if config.get(f.name) is not None}
+    for name, value in got.items():
+        if name in ("phase", "recompute"):
+            continue
+        if isinstance(value, bool):
+            got[name] = value = int(value)
+        if not isinstance(value, int):
+            raise bad_type(name, value, "an integer")
+        if value < (0 if name in ("mtp", "zero", "ranks", "global_batch", "context") else 1):
+            raise bad_value(name, value, "a positive size", 1)
+    if got["phase"] not in PHASES:
+        raise unknown("phase", got["phase"], PHASES)
+    if got.get("recompute", "none") not in ("none", "full"):
+        raise unknown("recompute", got["recompute"], ("none", "full"))
+    p = _derive(got, m)
+    _check_model(p, m)
+    _check_layout(p, m)
+    return p
+
+
+def _derive(got: dict[str, Any], m: Model) -> Plan:
+    """Fill what follows from the rest: drafts lengthen decode, context defaults to the sequence."""
+    if got["phase"] == "decode":
+        got["seq"] = 1 + got.get("mtp", 0)
+    got["context"] = got.get("context") or got["seq"]
+    tp, pp, ep = got.get("tp", 1), got.get("pp", 1), got.get("ep", 1)
+    if not got.get("ranks"):
+        # Experts live on data-parallel ranks, so the smallest layout has lcm-free tp | ep.
+        got["ranks"] = pp * max(ep, tp)
+    if got["phase"] == "train" and not got.get("global_batch"):
+        got["global_batch"] = got["batch"] * max(got["ranks"] // (tp * pp), 1)
+    return Plan(**got)
+
+
+def _check_model(p: Plan, m: Model) -> None:
+    if p.context < p.seq:
+        raise bad_value("context", p.context, f"at least seq = {p.seq}", p.seq)
+    if m.max_position_embeddings and p.context > m.max_position_embeddings:
+        raise bad_value(
+            "context",
+            p.context,
+            f"at most max_position_embeddings of {m.key}",
+            m.max_position_embeddings,
+        )
+    if p.mtp and m.family == "v4_1":
+        raise bad_value(
+            "mtp", p.mtp, f"0 for {m.key}: the size of its draft stages is not published", 0
+        )
+    most = m.num_nextn_predict_layers and (1 if p.phase == "train" else 8)
+    if p.mtp > most:
+        raise bad_value("mtp", p.mtp, f"at most {most} for {m.key} in {p.phase}", most)
+
+
+def _check_layout(p: Plan, m: Model) -> None:
+    _divides("ep", p.ep, "experts", m.n_routed_experts)
+    _divides("tp", p.tp, "heads", m.num_attention_heads)
+    if m.o_groups > 1:
+        _divides("tp", p.tp, "output groups", m.o_groups)
+    if p.pp > m.num_hidden_layers:
+        raise bad_value(
+            "pp", p.pp, f"at most the {m.num_hidden_layers} layers", m.num_hidden_layers
+        )
+    stage = p.tp * p.pp
+    if p.ranks % stage:
+        near = max(p.ranks // stage, 1) * stage
+        raise bad_value("ranks", p.ranks, f"a multiple of tp * pp = {stage}", near)
+    if (p.ranks // p.pp) % p.ep:
+        near = max(p.ranks // p.pp // p.ep, 1) * p.ep * p.pp
+        raise bad_value("ranks", p.ranks, f"ranks / pp a multiple of ep = {p.ep}", near)
+    if p.phase == "train":
+        unit = p.dp * p.batch
+        if p.global_batch % unit or not p.global_batch:
+            near = max(round(p.global_batch / unit), 1) * unit
+            raise bad_value(
+                "global_batch", p.global_batch, f"a multiple of dp * batch = {unit}", near
+            )
+    if p.zero not in (0, 1):
+        raise bad_value("zero", p.zero, "0 or 1", 1)
+
+
+def _divides(name: str, value: int, what: str, total: int) -> None:
+    if total % value:
+        legal = [d for d in range(1, total + 1) if total % d == 0]
+        near = min(legal, key=lambda d: abs(d - value))
+        raise bad_value(name, value, f"a divisor of {total} {what}", near)

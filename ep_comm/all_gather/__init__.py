@@ -1,0 +1,1 @@
+"""Every rank gets the shards of all; values counts the gathered tensor."""

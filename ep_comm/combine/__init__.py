@@ -1,0 +1,1 @@
+"""Expert-parallel combine: expert outputs back to their tokens."""

@@ -1,0 +1,1 @@
+"""Expert-parallel dispatch: tokens to the ranks that hold their experts."""

@@ -1,0 +1,1 @@
+"""Sum over ranks, every rank gets its shard; values counts the full tensor."""

@@ -1,0 +1,1 @@
+"""Point-to-point send and receive between pipeline stages."""

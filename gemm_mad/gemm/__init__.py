@@ -1,0 +1,1 @@
+"""Dense matrix product, one or a batch of them."""

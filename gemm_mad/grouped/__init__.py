@@ -1,0 +1,1 @@
+"""Grouped matrix product over the experts of one rank."""

@@ -1,0 +1,1 @@
+"""Compressed KV: softmax-pool of a few tokens into one cache entry."""

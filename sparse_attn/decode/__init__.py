@@ -1,0 +1,1 @@
+"""Sparse attention, decode: few queries a sequence, gathered entries."""

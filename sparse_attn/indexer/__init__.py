@@ -1,0 +1,1 @@
+"""Lightning indexer: logits of every query against the index keys."""

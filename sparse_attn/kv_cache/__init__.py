@@ -1,0 +1,1 @@
+"""KV cache: one token's latent normalised, rotated, quantised and stored."""

@@ -1,0 +1,1 @@
+"""Dense multi-head latent attention."""

@@ -1,0 +1,1 @@
+"""Sparse attention, prefill and training: many queries share the entries."""

@@ -1,0 +1,1 @@
+"""Engram: n-gram memory rows added to the residual streams."""

@@ -1,0 +1,1 @@
+"""Engram gate: similarity gate, short convolution, add into the streams."""

@@ -1,0 +1,1 @@
+"""Gather Engram rows from a sharded table."""

@@ -1,0 +1,1 @@
+"""Hash the last tokens into n-gram table rows."""

@@ -1,0 +1,1 @@
+"""Copy the embedding into the residual streams."""

@@ -1,0 +1,1 @@
+"""mHC head: the streams reduced to one hidden state."""

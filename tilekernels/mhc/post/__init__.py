@@ -1,0 +1,1 @@
+"""mHC post: mix the streams and add the layer's output."""

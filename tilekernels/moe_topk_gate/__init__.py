@@ -1,0 +1,1 @@
+"""Expert routing: scoring function, top-k and normalised weights."""

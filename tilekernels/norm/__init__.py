@@ -1,0 +1,1 @@
+"""RMSNorm, optionally with a quantised output."""

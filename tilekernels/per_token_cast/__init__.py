@@ -1,0 +1,1 @@
+"""Quantising cast, one scale per block of columns of a token."""

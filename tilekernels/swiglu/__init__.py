@@ -1,0 +1,1 @@
+"""SwiGLU activation, optionally with a quantised output."""

@@ -1,0 +1,1 @@
+"""RadixSelect TopK: the k largest of every row."""
