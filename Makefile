@@ -24,7 +24,7 @@ PINS := pyproject.toml constraints.txt
 ANNOUNCE := $(PY) -m ascendkit.doctor.downloads
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo demo-budget demo-check demo-lower test lint wheel docs status startup clean
+.PHONY: demo demo-budget demo-check demo-lower environment test lint wheel docs status startup clean
 .DELETE_ON_ERROR:
 
 demo: demo-budget
@@ -45,7 +45,9 @@ demo-lower: $(VENV)/.emu
 	@echo; echo "== 3/3  the same op for the Ascend 950 =="
 	$(PY) -m ascendkit.doctor.ascend_demo
 
-test: $(VENV)/.dev $(VENV)/.npu
+environment: $(VENV)/.dev $(VENV)/.npu
+
+test: environment
 	$(PY) -m pytest -n $(JOBS) $(PYTEST)
 
 lint: $(VENV)/.dev
@@ -98,5 +100,7 @@ $(VENV)/.docs: $(VENV)/.base
 
 # Beside the environment, not in it: with this wheel and without CANN, a plain "import torch" fails.
 $(VENV)/.npu: $(VENV)/.torch
-	@$(PIP) --no-deps --target $(VENV)/npu torch-npu || echo "no torch-npu wheel for this machine"
+	@$(ANNOUNCE) --no-deps --target $(VENV)/npu torch-npu
+	@$(PIP) --no-deps --target $(VENV)/npu --upgrade torch-npu 2>/dev/null \
+	  || echo "no torch-npu wheel for this machine: its tests will say so"
 	@touch $@
