@@ -1,0 +1,83 @@
+"""``python -m ascendkit.check``: is every op right here, and how fast against the limit.
+
+Keys and choices: ``--help``, or ``configs/check.yaml``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from ascendkit.check.bandwidth import Measured, measure_case
+from ascendkit.check.outcome import FAIL, SKIP, Outcome
+from ascendkit.check.plan import Plan, make
+from ascendkit.cli import compose, run
+from ascendkit.errors import bad_value
+
+
+def main(argv: list[str]) -> int:
+    """Run the loops; 0 all passed, 1 a case failed or none ran."""
+    config = compose("check", argv)
+    seed = _seed(config["seed"])
+    file = _record_file(config["record"])
+    plan = make(*(config[k] for k in ("component", "op", "platform", "level", "loop")))
+    return _run(plan, seed, file, config["output"])
+
+
+def _run(plan: Plan, seed: int, file: Path | None, output: str) -> int:
+    from ascendkit.bench import Ceilings, append
+    from ascendkit.check import report
+    from ascendkit.check.correctness import check_case
+    from ascendkit.dispatch import _device_of_platform as device_of
+
+    outcomes: list[Outcome] = list(plan.broken)
+    measured: list[Measured] = []
+    ceilings = {p: Ceilings(device_of[p]) for p in plan.platforms}
+    with report.progress(len(plan.correctness) + len(plan.bandwidth)) as step:
+        for job in plan.correctness:
+            step(f"{job.op.name} on {job.platform}: {job.case.name}")
+            outcomes.append(check_case(job.op, job.platform, job.case, seed))
+        for job in plan.bandwidth:
+            step(f"timing {job.op.name} on {job.platform}: {job.case.name}")
+            one = measure_case(job.op, job.platform, job.case, seed, ceilings[job.platform])
+            measured.append(one)
+            if file is not None and one.record is not None:
+                append(file, one.record)
+    failed = any(o.status == FAIL for o in outcomes)
+    failed |= any(m.record is None and not m.skipped for m in measured)
+    ran = any(o.status != SKIP for o in outcomes) or any(not m.skipped for m in measured)
+    code = int(failed or not ran)
+    show = report.as_json if output == "json" else report.as_table
+    show(plan, outcomes, measured, seed, code)
+    return code
+
+
+def _seed(given: Any) -> int:
+    """The run's seed: given, else of ASCENDKIT_SEED, else fresh."""
+    text = os.environ.get("ASCENDKIT_SEED") if given is None else str(given)
+    if not text:
+        return secrets.randbits(31)
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_value("seed", text, "an integer") from None
+
+
+def _record_file(name: Any) -> Path | None:
+    """A new file under ``results``: one file a run."""
+    if name is None:
+        return None
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", str(name)):
+        nearest = re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-.") or "run"
+        raise bad_value("record", name, "a plain file name", nearest)
+    path = Path("results", f"{str(name).removesuffix('.jsonl')}.jsonl")
+    if path.exists():
+        raise bad_value("record", name, f"a new name: {path} exists", f"{path.stem}-2")
+    return path
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,99 @@
+"""Whether one case of one op is right on one platform.
+
+Right means: the result agrees with the judge by the op's contract; every element of the output was
+written and nothing beside it; a second launch on the same buffers gives the same bits (where the
+contract says deterministic; the same by the contract elsewhere); inputs are untouched; the caller's
+``out`` is what comes back. The judge is the reference, and for the reference the op's oracle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ascendkit.check import oracle
+from ascendkit.check.launch import LAUNCHERS
+from ascendkit.check.launches import Launches, layout
+from ascendkit.check.misuse import refusal
+from ascendkit.check.outcome import FAIL, PASS, Finding, Outcome, describe, failed, skipped
+from ascendkit.dispatch import _device_of_platform as device_of
+from ascendkit.errors import bad_value
+from ascendkit.op import Case, Op
+from ascendkit.testing.compare import compare
+from ascendkit.testing.draw import sub_seed
+from ascendkit.testing.memory import copied
+from ascendkit.testing.verdict import Verdict
+
+
+def check_case(op: Op, platform: str, case: Case, seed: int) -> Outcome:
+    """Check one case; whatever the op raises becomes a failed outcome."""
+    start = time.perf_counter()
+    try:
+        found = _check(op, platform, case, sub_seed(seed, op.name, case.name))
+        limit = op.contract.limit
+    except Exception as e:
+        found, limit = failed(describe(e)), 0.0
+    v = found.verdict or Verdict(True)
+    return Outcome(
+        op.name, platform, case.name, found.status, found.message, found.judge,
+        v.measure, v.value, limit, v.mismatches, v.total, v.worst, v.got, v.want,
+        found.covered, seed, time.perf_counter() - start,
+    )  # fmt: skip
+
+
+def public(op: Op) -> Callable[..., Any]:
+    """The op's public function: the attribute of its package named like the folder."""
+    found = getattr(op.load(), op.stem, None)
+    if not callable(found):
+        raise bad_value(f"op {op.name}", f"no function {op.stem}", "a public function of that name")
+    return found  # type: ignore[no-any-return]
+
+
+def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
+    if case.error:
+        args = copied(op.inputs(case, seed), device_of[platform])
+        return refusal(public(op), case, args, platform)
+    support = op.supports(platform, case)
+    if not support:
+        return skipped(support.reason)
+    if platform == "reference" and not oracle.name_of(op):
+        return failed(f"nothing judges the reference: {op.name} has no oracle.py")
+    if case.ranks > 1:
+        return _collective(op, platform, case, seed)
+    args = op.inputs(case, seed)
+    module, function = op.load(), public(op)
+    allocate = getattr(module, "allocate", None)
+    mine = copied(args, device_of[platform])
+    runs = Launches(function, allocate, mine, platform, getattr(module, "SCHEMA", ""))
+    judge, judged_by = _judge(op, platform, args)
+    verdict = judge(runs.results[0])
+    faults = runs.faults(op.contract, verdict, judge)
+    if platform == "reference" and allocate is not None:
+        # The reference makes its own outputs; traced programs are promised those of allocate.
+        faults += filter(None, [layout(function(*mine, platform=platform), allocate(*mine))])
+    return _finding(faults, judged_by, verdict, runs.covered)
+
+
+def _judge(op: Op, platform: str, args: tuple[Any, ...]) -> tuple[Callable[[Any], Verdict], str]:
+    if platform == "reference":
+        return lambda got: oracle.judge(op, args, got), oracle.name_of(op)
+    want = op.load("reference").reference(*copied(args))
+    return lambda got: compare(op.contract, got, want), "reference"
+
+
+def _collective(op: Op, platform: str, case: Case, seed: int) -> Finding:
+    launcher = LAUNCHERS.get(platform)
+    if launcher is None:
+        return skipped(f"no launcher for {case.ranks} ranks on {platform}")
+    per_rank = list(op.inputs(case, seed))
+    if len(per_rank) != case.ranks:
+        return failed(f"inputs: got {len(per_rank)} tuples, wanted one a rank, {case.ranks}")
+    got = launcher(op, copied(per_rank))
+    judge, judged_by = _judge(op, platform, (per_rank,))
+    verdict = judge(got)
+    return _finding([] if verdict else [verdict.message], judged_by, verdict, False)
+
+
+def _finding(faults: Sequence[str], judge: str, verdict: Verdict, covered: bool) -> Finding:
+    return Finding(FAIL if faults else PASS, "; ".join(faults), judge, verdict, covered)
