@@ -1,0 +1,111 @@
+// Identity, scalar registers and scalar global-memory access of the running core.
+#include <stdarg.h>
+
+#include <cstdio>
+
+#include "record.h"
+
+namespace ak {
+
+uint8_t *ub() {
+  Core &c = core();
+  return c.block->bank->ub[c.aic ? 0 : c.sub];
+}
+bool is_aic() { return core().aic; }
+bool is_aiv() { return !core().aic; }
+uint32_t sub_block() { return core().sub; }
+void init_core() { core().modes = Modes{}; }
+
+void note(uint16_t, pipe_t) {}
+
+void print(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  std::vfprintf(stdout, format, args);
+  va_end(args);
+  std::fflush(stdout);
+}
+
+void enter_simd(uint32_t at) {
+  site = at;
+  if (tracing()) record("simd_vf", PIPE_V, {});
+}
+void leave_simd() {
+  if (tracing()) record("simd_vf.end", PIPE_V, {});
+}
+
+void set_pad_value(uint32_t bits) {
+  core().modes.pad_value = bits;
+  if (tracing()) record("asc_set_copy_pad_val", PIPE_S, {}, bits);
+}
+void set_nz_para(uint32_t count, uint32_t row_stride, uint32_t c0_stride, uint32_t matrix_stride) {
+  Modes &m = core().modes;
+  m.nz_count = count, m.nz_row_stride = row_stride, m.nz_c0_stride = c0_stride;
+  m.nz_matrix_stride = matrix_stride;
+  if (tracing()) record("asc_set_gm2l1_nz_para", PIPE_S, {}, c0_stride, matrix_stride);
+}
+void set_atomic(Atomic op, Dtype type) {
+  core().modes.atomic = op, core().modes.atomic_type = type;
+  if (!tracing()) return;
+  constexpr const char *ops[] = {"none", "add", "max", "min"};
+  std::string name = std::string("asc_set_atomic_") + ops[int(op)];
+  if (op != Atomic::None)
+    name += type == Dtype::F32    ? "_float"
+            : type == Dtype::F16  ? "_float16"
+            : type == Dtype::BF16 ? "_bfloat"
+            : type == Dtype::S8   ? "_int8"
+            : type == Dtype::S16  ? "_int16"
+                                  : "_int32";
+  record(name.c_str(), PIPE_S, {});
+}
+void set_hf32(bool on) {
+  core().modes.hf32 = on;
+  if (tracing()) record(on ? "asc_enable_hf32" : "asc_disable_hf32", PIPE_S, {});
+}
+void set_hf32_round(asc_hf32_round_mode mode) {
+  core().modes.hf32_round = mode;
+  if (tracing()) record("asc_set_hf32_round_mode", PIPE_S, {}, uint64_t(mode));
+}
+// The order in which the matrix unit walks its result changes time, not values.
+void set_mmad_direction(bool n_first) {
+  if (tracing()) record(n_first ? "asc_set_mmad_direction_n" : "asc_set_mmad_direction_m", PIPE_S, {});
+}
+void set_fixpipe_nd(uint32_t count, uint32_t src_stride, uint32_t dst_stride) {
+  Modes &m = core().modes;
+  m.nd_count = count, m.nd_src_stride = src_stride, m.nd_dst_stride = dst_stride;
+  if (tracing()) record("asc_set_l0c_copy_nz_para", PIPE_S, {}, count);
+}
+void set_squeeze_bytes(uint32_t bytes) { core().modes.squeeze_bytes = bytes; }
+uint32_t squeeze_bytes() { return core().modes.squeeze_bytes; }
+
+uint64_t load_dev(const void *p, int bytes) {
+  check_gm("asc_load_dev", p, uint64_t(bytes));
+  Core &c = core();
+  if (tracing()) record("asc_load_dev", PIPE_S, {range(Space::GM, p, uint64_t(bytes), false)});
+  // A loop that reads global memory may be waiting for another core: let the others run.
+  if (++c.polls % 64 == 0) {
+    c.polling = true;
+    yield();
+  }
+  uint64_t v = 0;
+  switch (bytes) {
+    case 1: v = __atomic_load_n(static_cast<const uint8_t *>(p), __ATOMIC_ACQUIRE); break;
+    case 2: v = __atomic_load_n(static_cast<const uint16_t *>(p), __ATOMIC_ACQUIRE); break;
+    case 4: v = __atomic_load_n(static_cast<const uint32_t *>(p), __ATOMIC_ACQUIRE); break;
+    default: v = __atomic_load_n(static_cast<const uint64_t *>(p), __ATOMIC_ACQUIRE); break;
+  }
+  return v;
+}
+void store_dev(void *p, uint64_t bits, int bytes) {
+  check_gm("asc_store_dev", p, uint64_t(bytes));
+  if (tracing()) record("asc_store_dev", PIPE_S, {range(Space::GM, p, uint64_t(bytes), true)});
+  switch (bytes) {
+    case 1: __atomic_store_n(static_cast<uint8_t *>(p), uint8_t(bits), __ATOMIC_RELEASE); break;
+    case 2: __atomic_store_n(static_cast<uint16_t *>(p), uint16_t(bits), __ATOMIC_RELEASE); break;
+    case 4: __atomic_store_n(static_cast<uint32_t *>(p), uint32_t(bits), __ATOMIC_RELEASE); break;
+    default: __atomic_store_n(static_cast<uint64_t *>(p), bits, __ATOMIC_RELEASE); break;
+  }
+  worker->launch->epoch.fetch_add(1);
+}
+
+}  // namespace ak

@@ -1,0 +1,153 @@
+// Failure: a diagnosed error or a memory fault ends the launch and becomes a Python exception.
+#include <signal.h>
+#include <stdarg.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "state.h"
+
+namespace ak {
+namespace {
+struct sigaction previous[64];
+
+[[noreturn]] void leave(const char *code, const char *message, uint64_t address, uint64_t pc) {
+  Launch &launch = *worker->launch;
+  Core &c = core();
+  bool first = !launch.aborted.exchange(true);
+  if (first) {
+    Report &r = launch.report;
+    std::snprintf(r.code, sizeof r.code, "%s", code);
+    std::snprintf(r.message, sizeof r.message, "%s", message);
+    r.site = site, r.block = c.block->index, r.sub = c.sub, r.aic = c.aic;
+    r.address = address, r.pc = pc;
+  }
+  siglongjmp(worker->escape, 1);
+}
+
+uint64_t program_counter(void *context) {
+  auto *uc = static_cast<ucontext_t *>(context);
+#if defined(__x86_64__)
+  return uint64_t(uc->uc_mcontext.gregs[REG_RIP]);
+#else
+  return uint64_t(uc->uc_mcontext.pc);
+#endif
+}
+
+const char *describe(int signal, uint64_t address, char *text, size_t size) {
+  if (signal == SIGFPE) return "integer division by zero";
+  Core &c = core();
+  for (uint32_t s = 0; s < 2; ++s) {
+    uint64_t ub_base = uint64_t(c.block->bank->ub[s]);
+    if (address + (64 << 10) >= ub_base && address < ub_base + kUbBytes + (64 << 10)) {
+      std::snprintf(text, size, "access outside UB: offset %lld of %llu bytes",
+                    (long long)(address - ub_base), (unsigned long long)kUbBytes);
+      return text;
+    }
+  }
+  if (c.fiber.stack && address >= uint64_t(c.fiber.stack) - 4096 && address < uint64_t(c.fiber.stack))
+    return "the kernel's scalar stack overflowed (512 KiB)";
+  if (address < (1 << 20)) {
+    std::snprintf(text, size, "access through an on-chip offset used as an address (0x%llx): only UB "
+                  "is addressable by scalar and SIMT code", (unsigned long long)address);
+    return text;
+  }
+  std::snprintf(text, size, "access to unmapped memory at 0x%llx", (unsigned long long)address);
+  return text;
+}
+
+void on_signal(int signal, siginfo_t *info, void *context) {
+  if (worker && worker->current) {
+    char text[256];
+    uint64_t address = signal == SIGFPE ? 0 : uint64_t(info->si_addr);
+    const char *message = describe(signal, address, text, sizeof text);
+    leave(signal == SIGFPE ? "AK-ARITH-001" : "AK-BOUNDS-001", message, address,
+          program_counter(context));
+  }
+  // Not ours: hand it to whoever was there before.
+  struct sigaction &old = previous[signal];
+  if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
+  if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
+  sigaction(signal, &old, nullptr);
+  raise(signal);
+}
+}  // namespace
+
+void fail(const char *code, const char *format, ...) {
+  char text[1900];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  leave(code, text, 0, 0);
+}
+
+void assert_failed(const char *condition) {
+  fail("AK-ASSERT-001", "device assertion failed: %s", condition);
+}
+
+void misaligned(const char *name, const void *p, uint32_t align) {
+  uint64_t base = uint64_t(ub()), at = uint64_t(p);
+  fail("AK-ALIGN-001", "%s at UB offset %lld needs %u-byte alignment", name,
+       (long long)(at - base), align);
+}
+
+void install_signal_handlers() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    for (int s : {SIGSEGV, SIGBUS, SIGFPE}) sigaction(s, &action, &previous[s]);
+  });
+}
+
+void use_alternate_stack() {
+  static thread_local std::unique_ptr<char[]> memory(new char[64 << 10]);
+  stack_t stack = {};
+  stack.ss_sp = memory.get();
+  stack.ss_size = 64 << 10;
+  sigaltstack(&stack, nullptr);
+}
+
+// ---- bounds ------------------------------------------------------------------------------------
+
+void check_gm(const char *op, const void *p, uint64_t bytes) {
+  const Spec &spec = worker->launch->spec;
+  uint64_t at = uint64_t(p);
+  const Region *nearest = nullptr;
+  for (uint64_t i = 0; i < spec.region_count; ++i) {
+    const Region &r = spec.regions[i];
+    if (at >= r.base && at + bytes <= r.base + r.bytes) return;
+    if (at + (1 << 20) >= r.base && at < r.base + r.bytes + (1 << 20)) nearest = &r;
+  }
+  if (nearest)
+    fail("AK-BOUNDS-002", "%s touches global memory outside tensor %s: bytes [%lld, %lld) of %llu", op,
+         nearest->name, (long long)(at - nearest->base), (long long)(at - nearest->base + bytes),
+         (unsigned long long)nearest->bytes);
+  // Far from every tensor: a pointer the kernel read from memory. The access itself decides.
+}
+
+void check_ub(const char *op, const void *p, uint64_t bytes, uint32_t align) {
+  uint64_t offset = uint64_t(p) - uint64_t(ub());
+  if (offset > kUbBytes || bytes > kUbBytes - offset)
+    fail("AK-BOUNDS-003", "%s touches UB bytes [%lld, %lld) of %llu", op, (long long)offset,
+         (long long)(offset + bytes), (unsigned long long)kUbBytes);
+  if (offset & (align - 1))
+    fail("AK-ALIGN-001", "%s at UB offset %llu needs %u-byte alignment", op,
+         (unsigned long long)offset, align);
+}
+
+uint64_t check_local(const char *op, Space space, uint64_t offset, uint64_t bytes, uint32_t align) {
+  if (offset > capacity(space) || bytes > capacity(space) - offset)
+    fail("AK-BOUNDS-004", "%s touches %s bytes [%lld, %lld) of %llu", op, space_name(space),
+         (long long)offset, (long long)(offset + bytes), (unsigned long long)capacity(space));
+  if (offset & (align - 1))
+    fail("AK-ALIGN-001", "%s at %s offset %llu needs %u-byte alignment", op, space_name(space),
+         (unsigned long long)offset, align);
+  return offset;
+}
+
+}  // namespace ak

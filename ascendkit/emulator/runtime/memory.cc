@@ -1,0 +1,87 @@
+#include "memory.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace ak {
+namespace {
+constexpr uint64_t kGuardBytes = 64 << 10;
+
+uint8_t *map_guarded(uint64_t bytes) {
+  void *p = mmap(nullptr, bytes + 2 * kGuardBytes, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  auto *body = static_cast<uint8_t *>(p) + kGuardBytes;
+  uint64_t pages = (bytes + 4095) & ~uint64_t(4095);
+  if (mprotect(body, pages, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+  return body;
+}
+
+std::mutex pool_mutex;
+std::vector<Bank *> pool;
+}  // namespace
+
+uint8_t *Bank::of(Space space, uint32_t sub) const {
+  switch (space) {
+    case Space::UB: return ub[sub];
+    case Space::L1: return l1;
+    case Space::L0A: return l0a;
+    case Space::L0B: return l0b;
+    case Space::L0C: return l0c;
+    case Space::BT: return bt;
+    case Space::FB: return fb;
+    case Space::MXA: return mxa;
+    case Space::MXB: return mxb;
+    case Space::GM: break;
+  }
+  return nullptr;
+}
+
+uint64_t capacity(Space space) {
+  constexpr uint64_t bytes[] = {~uint64_t(0), kUbBytes, kL1Bytes,    kL0ABytes,  kL0BBytes,
+                                kL0CBytes,    kBtBytes, kFbBytes, kScaleBytes, kScaleBytes};
+  return bytes[int(space)];
+}
+
+const char *space_name(Space space) {
+  constexpr const char *names[] = {"GM", "UB", "L1", "L0A", "L0B",
+                                   "L0C", "BT", "FB", "L0A scale area", "L0B scale area"};
+  return names[int(space)];
+}
+
+Bank *acquire_bank(bool cube, uint32_t vector_cores) {
+  Bank *bank = nullptr;
+  {
+    std::lock_guard<std::mutex> hold(pool_mutex);
+    if (!pool.empty()) bank = pool.back(), pool.pop_back();
+  }
+  if (!bank) {
+    bank = new Bank;
+    for (auto &u : bank->ub) u = map_guarded(kUbBytes);
+    bank->l1 = map_guarded(kL1Bytes);
+    bank->l0a = map_guarded(kL0ABytes);
+    bank->l0b = map_guarded(kL0BBytes);
+    bank->l0c = map_guarded(kL0CBytes);
+    bank->bt = map_guarded(kBtBytes);
+    bank->fb = map_guarded(kFbBytes);
+    bank->mxa = map_guarded(kScaleBytes);
+    bank->mxb = map_guarded(kScaleBytes);
+  }
+  for (uint32_t i = 0; i < vector_cores; ++i) std::memset(bank->ub[i], kPoison, kUbBytes);
+  if (cube)
+    for (Space s : {Space::L1, Space::L0A, Space::L0B, Space::L0C, Space::BT, Space::FB, Space::MXA,
+                    Space::MXB})
+      std::memset(bank->of(s, 0), kPoison, capacity(s));
+  return bank;
+}
+
+void release_bank(Bank *bank) {
+  std::lock_guard<std::mutex> hold(pool_mutex);
+  pool.push_back(bank);
+}
+
+}  // namespace ak

@@ -1,0 +1,28 @@
+// On-chip memories of one AI core: two unified buffers and the cube core's buffers, each between
+// inaccessible pages so that a stray scalar access faults instead of reading a neighbour.
+#pragma once
+
+#include <cstdint>
+
+#include "ak/runtime.h"
+
+namespace ak {
+
+constexpr uint64_t kUbBytes = 256 << 10, kL1Bytes = 512 << 10, kL0ABytes = 64 << 10,
+                   kL0BBytes = 64 << 10, kL0CBytes = 256 << 10, kBtBytes = 4 << 10,
+                   kFbBytes = 4 << 10, kScaleBytes = 4 << 10;
+constexpr uint8_t kPoison = 0xff;  // NaN in every float format, -1 in every integer
+
+struct Bank {
+  uint8_t *ub[2];
+  uint8_t *l1, *l0a, *l0b, *l0c, *bt, *fb, *mxa, *mxb;
+  uint8_t *of(Space space, uint32_t sub) const;
+};
+uint64_t capacity(Space space);
+const char *space_name(Space space);
+
+// Poisoned memories for one block; cube memories are only touched when `cube`.
+Bank *acquire_bank(bool cube, uint32_t vector_cores);
+void release_bank(Bank *bank);
+
+}  // namespace ak

@@ -1,0 +1,195 @@
+// Synchronisation: events between pipes, locks, barriers, and counters between cores.
+#include "state.h"
+
+namespace ak {
+namespace {
+
+void check_id(const char *what, uint32_t id, uint32_t limit) {
+  if (id >= limit) fail("AK-SYNC-001", "%s id %u is out of range: legal ids are 0..%u", what, id, limit - 1);
+}
+void check_pipe(const char *what, pipe_t pipe) {
+  if (pipe >= kPipes) fail("AK-SYNC-002", "%s needs one pipe, got %s", what, pipe_name(pipe));
+}
+
+template <class READY>
+struct Wait final : WaitTask {
+  READY ready;
+  std::function<std::string()> what;
+  Wait(READY r, std::function<std::string()> w) : ready(std::move(r)), what(std::move(w)) {}
+  bool step() override { return ready(); }
+  std::string describe() const override { return what(); }
+};
+
+// Runs `ready` (which takes what it waits for) on a pipe; on the scalar pipe the core itself waits.
+template <class READY, class WHAT>
+void wait_on(pipe_t pipe, READY ready, WHAT what) {
+  if (pipe == PIPE_S) {
+    block_until(ready, what);
+    return;
+  }
+  if (pipe_idle(pipe) && ready()) return;
+  enqueue(pipe, new Wait<READY>(ready, what));
+}
+
+void released(Core &c) {
+  for (auto &q : c.queue)
+    if (!q.empty()) return pump(c);
+}
+
+void signal_core(Core *target, uint32_t id) {
+  target->cross[id].fetch_add(1);
+  worker->launch->epoch.fetch_add(1);
+}
+
+void arrive_inter(Core &c, uint32_t id) {
+  Launch &launch = *worker->launch;
+  std::lock_guard<std::mutex> hold(launch.mutex);
+  auto &arrived = launch.inter[c.aic][id];
+  uint32_t n = launch.cores_of(c.aic);
+  if (arrived.empty()) arrived.assign(n, 0);
+  ++arrived[c.index];
+  for (int count : arrived)
+    if (count == 0) return;
+  for (int &count : arrived) --count;
+  for (Core *other : launch.by_kind[c.aic])
+    if (other) other->cross[id].fetch_add(1);
+  launch.epoch.fetch_add(1);
+}
+
+void arrive_now(Core &c, Scope scope, uint32_t id) {
+  Block &b = *c.block;
+  switch (scope) {
+    case Scope::Inter: arrive_inter(c, id); return;
+    case Scope::Intra:
+      if (c.aic) {
+        // The cube core addresses its second vector core with ids from 16.
+        if (Core *v = b.vector(id / 16)) signal_core(v, id % 16);
+        else fail("AK-SYNC-004", "intra-block arrive %u addresses a vector core this launch has not", id);
+      } else if (Core *cube = b.cube()) {
+        signal_core(cube, id % 16 + 16 * c.sub);
+      } else {
+        fail("AK-SYNC-004", "intra-block arrive in a kernel without a cube core");
+      }
+      return;
+    case Scope::Subblock: {
+      if (c.aic) fail("AK-SYNC-004", "sub-block synchronisation is between vector cores");
+      ++b.sub_arrived[id][c.sub];
+      int *n = b.sub_arrived[id];
+      bool both = b.vector(1) ? n[0] > 0 && n[1] > 0 : n[0] > 0;
+      if (!both) return;
+      for (uint32_t s = 0; s < 2; ++s)
+        if (Core *v = b.vector(s)) --n[s], signal_core(v, id);
+      return;
+    }
+    case Scope::Block: {
+      if (c.aic) {
+        for (uint32_t s = 0; s < 2; ++s)
+          if (Core *v = b.vector(s)) signal_core(v, id);
+        return;
+      }
+      int *n = b.block_arrived[id];
+      ++n[c.sub];
+      if (n[0] > 0 && n[1] > 0 && b.cube()) --n[0], --n[1], signal_core(b.cube(), id);
+      return;
+    }
+  }
+}
+}  // namespace
+
+void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
+  check_pipe("asc_sync_notify", from), check_pipe("asc_sync_notify", to);
+  check_id("event", id, kEvents);
+  Core &c = core();
+  trace_sync("asc_sync_notify", from, to, id);
+  on_pipe(from, [&c, from, to, id] {
+    ++c.flag[from][to][id];
+    released(c);
+  });
+}
+
+void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
+  check_pipe("asc_sync_wait", from), check_pipe("asc_sync_wait", to);
+  check_id("event", id, kEvents);
+  Core &c = core();
+  trace_sync("asc_sync_wait", from, to, id);
+  wait_on(
+      to,
+      [&c, from, to, id] {
+        if (c.flag[from][to][id] == 0) return false;
+        --c.flag[from][to][id];
+        return true;
+      },
+      [from, to, id] {
+        return std::string("event ") + std::to_string(id) + " from " + pipe_name(from) + " to " +
+               pipe_name(to);
+      });
+}
+
+void sync_all() {
+  Core &c = core();
+  trace_sync("asc_sync", PIPE_ALL, PIPE_ALL, 0);
+  block_until(
+      [&c] {
+        for (auto &q : c.queue)
+          if (!q.empty()) return false;
+        return true;
+      },
+      [] { return std::string("all pipes to drain (asc_sync)"); });
+}
+
+void sync_pipe(pipe_t pipe) { trace_sync("asc_sync_pipe", pipe, pipe, 0); }
+
+void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
+  check_pipe("asc_lock", pipe);
+  check_id("lock", id, kLocks);
+  Core &c = core();
+  trace_sync("asc_lock", pipe, PIPE_ALL, id);
+  if (mode == ASC_LOCK_NON_BLOCK) return;  // takes its place in the order, waits for nobody
+  uint64_t before = c.lock[id].issued;
+  if (c.lock[id].done >= before && pipe_idle(pipe)) return;
+  wait_on(
+      pipe, [&c, id, before] { return c.lock[id].done >= before; },
+      [id] { return "lock " + std::to_string(id); });
+}
+
+void unlock(pipe_t pipe, uint32_t id, asc_lock_mode) {
+  check_pipe("asc_unlock", pipe);
+  check_id("lock", id, kLocks);
+  Core &c = core();
+  trace_sync("asc_unlock", pipe, PIPE_ALL, id);
+  ++c.lock[id].issued;
+  on_pipe(pipe, [&c, id] {
+    ++c.lock[id].done;
+    released(c);
+  });
+}
+
+void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
+  constexpr const char *names[] = {"asc_sync_inter_arrive", "asc_sync_subblock_arrive",
+                                   "asc_sync_block_arrive", "asc_sync_intra_arrive"};
+  check_pipe(names[int(scope)], pipe);
+  Core &c = core();
+  check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
+  trace_sync(names[int(scope)], pipe, pipe, id);
+  on_pipe(pipe, [&c, scope, id] { arrive_now(c, scope, id); });
+}
+
+void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
+  constexpr const char *names[] = {"asc_sync_inter_wait", "asc_sync_subblock_wait",
+                                   "asc_sync_block_wait", "asc_sync_intra_wait"};
+  check_pipe(names[int(scope)], pipe);
+  Core &c = core();
+  check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
+  trace_sync(names[int(scope)], pipe, pipe, id);
+  const char *name = names[int(scope)];
+  wait_on(
+      pipe,
+      [&c, id] {
+        if (c.cross[id].load() <= 0) return false;
+        c.cross[id].fetch_sub(1);
+        return true;
+      },
+      [name, id] { return std::string(name) + " flag " + std::to_string(id); });
+}
+
+}  // namespace ak
