@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Contract
+from ascendkit.testing.bits import steps
 from ascendkit.testing.compare import bitwise
 from ascendkit.testing.memory import POISONS, Guarded, copied, tensors
 from ascendkit.testing.verdict import Verdict, merge
@@ -107,15 +108,10 @@ def layout(got: Any, told: Any) -> str:
     if len(ours) != len(theirs):
         return f"allocate gives {len(theirs)} outputs, the call {len(ours)}"
     for i, (g, t) in enumerate(zip(ours, theirs)):
-        a, b = ((x.dtype, tuple(x.shape), _steps(x)) for x in (g, t))
+        a, b = ((x.dtype, tuple(x.shape), steps(x)) for x in (g, t))
         if a != b:
             return f"output[{i}]: dtype, shape, strides: got {a}, allocate says {b}"
     return ""
-
-
-def _steps(t: torch.Tensor) -> tuple[int, ...]:
-    """Strides that mean something."""
-    return tuple(s for s, n in zip(t.stride(), t.shape) if n > 1) if t.numel() else ()
 
 
 def _coverage(i: int, mask: torch.Tensor) -> str:

@@ -61,3 +61,8 @@ def ordered(t: torch.Tensor) -> torch.Tensor:
         torch.iinfo(torch.int64).min if t.element_size() == 8 else -(1 << t.element_size() * 8 - 1)
     )
     return torch.where(bits < 0, lowest - bits, bits)
+
+
+def steps(t: torch.Tensor) -> tuple[int, ...]:
+    """Strides that mean something: none of a dimension of one element, none of an empty tensor."""
+    return tuple(int(s) for s, n in zip(t.stride(), t.shape) if n > 1) if t.numel() else ()

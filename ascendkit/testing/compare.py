@@ -16,6 +16,7 @@ from ascendkit.testing.bits import (
     classes,
     is_packed,
     ordered,
+    steps,
     to_double,
 )
 from ascendkit.testing.verdict import Verdict, merge
@@ -63,28 +64,33 @@ def compare(contract: Contract, got: Any, want: Any, name: str = "output") -> Ve
 
 def bitwise(got: torch.Tensor, want: torch.Tensor, name: str = "output") -> Verdict:
     """Equal dtype, shape, strides (of dimensions longer than one) and bits."""
-    early = _metadata("bitwise", got, want, name) or _strides(got, want, name)
-    if early:
+    early = _metadata("bitwise", got, want, name, strides=True)
+    if early is not None:
         return early
     got, want = got.detach().cpu(), want.detach().cpu()
+    early = _masks("bitwise", got, want, name)
+    if early is not None:
+        return early
     differ = (as_bits(got) != as_bits(want)) & ~_both_nan(got, want)
-    return _masks("bitwise", got, want, name) or _judge("bitwise", differ, got, want, name)
+    return _judge("bitwise", differ, got, want, name)
 
 
 def ulp(got: torch.Tensor, want: torch.Tensor, limit: float = 0.0, name: str = "output") -> Verdict:
     """Largest distance in units in the last place (integers: absolute difference) <= ``limit``."""
     early = _metadata("ulp", got, want, name, numbers=True)
-    if early:
+    if early is not None:
         return early
     got, want = got.detach().cpu(), want.detach().cpu()
+    early = _masks("ulp", got, want, name)
+    if early is not None:
+        return early
     a, b = ordered(got), ordered(want)
     # Keys of opposite sign can be further apart than int64 reaches; doubles cannot overflow there.
     apart = (a.double() - b.double()).abs()
     distance = apart.where((a < 0) != (b < 0), (a - b).abs().double())
     distance = distance.where(~_both_nan(got, want), 0)
-    return _masks("ulp", got, want, name) or _judge(
-        "ulp", distance > 0, got, want, name, distance, float(distance.max()), limit
-    )
+    worst = float(distance.max())
+    return _judge("ulp", distance > 0, got, want, name, distance, worst, limit)
 
 
 def close(
@@ -92,20 +98,22 @@ def close(
 ) -> Verdict:
     """``calc_diff(got, want) <= limit`` over the finite elements."""
     early = _metadata("calc_diff", got, want, name, numbers=True)
-    if early:
+    if early is not None:
         return early
     got, want = got.detach().cpu(), want.detach().cpu()
+    early = _masks("calc_diff", got, want, name)
+    if early is not None:
+        return early
     finite = (classes(got) == FINITE) & (classes(want) == FINITE)
     x, y = to_double(got).where(finite, 0), to_double(want).where(finite, 0)
-    return _masks("calc_diff", got, want, name) or _judge(
-        "calc_diff", x != y, got, want, name, (x - y).abs(), calc_diff(x, y), limit
-    )
+    value = calc_diff(x, y)
+    return _judge("calc_diff", x != y, got, want, name, (x - y).abs(), value, limit)
 
 
 def set_equal(got: torch.Tensor, want: torch.Tensor, name: str = "output") -> Verdict:
     """Rows (last dimension) hold the same values equally often, in any order."""
     early = _metadata("set_equal", got, want, name)
-    if early:
+    if early is not None:
         return early
     got, want = _sorted(got.detach().cpu()), _sorted(want.detach().cpu())
     differ = (ordered(got) != ordered(want)) & ~_both_nan(got, want)
@@ -127,27 +135,23 @@ def calc_diff(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 def _metadata(
-    measure: str, got: torch.Tensor, want: torch.Tensor, name: str, numbers: bool = False
+    measure: str,
+    got: torch.Tensor,
+    want: torch.Tensor,
+    name: str,
+    numbers: bool = False,
+    strides: bool = False,
 ) -> Verdict | None:
-    for what in ("dtype", "shape"):
-        g, w = getattr(got, what), getattr(want, what)
+    """A verdict where metadata settles it, None where values have to be looked at."""
+    pairs = [("dtype", got.dtype, want.dtype), ("shape", tuple(got.shape), tuple(want.shape))]
+    if strides and got.shape == want.shape:
+        pairs.append(("strides", steps(got), steps(want)))
+    for what, g, w in pairs:
         if g != w:
-            shown = (tuple(g), tuple(w)) if what == "shape" else (g, w)
-            return Verdict(False, f"{name}: {what}: got {shown[0]}, wanted {shown[1]}", measure)
+            return Verdict(False, f"{name}: {what}: got {g}, wanted {w}", measure)
     if numbers and is_packed(got):
         raise TypeError(f"{name}: got {got.dtype}, wanted unpacked values for {measure}")
-    return Verdict(True, measure=measure) if got.numel() == 0 and measure != "bitwise" else None
-
-
-def _strides(got: torch.Tensor, want: torch.Tensor, name: str) -> Verdict | None:
-    """The stride of a dimension of one element means nothing, nor do strides of nothing."""
-    if got.numel() == 0:
-        return Verdict(True, measure="bitwise")
-    g, w = ([s for s, n in zip(t.stride(), t.shape) if n > 1] for t in (got, want))
-    if g == w:
-        return None
-    text = f"{name}: strides: got {got.stride()}, wanted {want.stride()}"
-    return Verdict(False, text, "bitwise", total=got.numel())
+    return None if got.numel() else Verdict(True, measure=measure)
 
 
 def _masks(measure: str, got: torch.Tensor, want: torch.Tensor, name: str) -> Verdict | None:

@@ -90,4 +90,4 @@ def _extent(t: torch.Tensor) -> int:
     """Elements from the first to the last one a strided tensor reaches."""
     if t.numel() == 0:
         return 0
-    return 1 + sum(s * (n - 1) for s, n in zip(t.stride(), t.shape))
+    return 1 + sum(int(s) * (int(n) - 1) for s, n in zip(t.stride(), t.shape))
