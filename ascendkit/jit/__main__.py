@@ -1,8 +1,7 @@
 """``python -m ascendkit.jit``."""
 
-import sys
-
+from ascendkit.cli import run
 from ascendkit.jit.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main)

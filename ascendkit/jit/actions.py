@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.cli import console
 from ascendkit.jit import history, inventory, parallel
 from ascendkit.jit import prune as pruning
 from ascendkit.jit.inventory import Item
@@ -148,7 +149,6 @@ def _show(settings: Settings, title: str, found: list[Item]) -> None:
 
 
 def _table(title: str, found: list[Item]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -162,18 +162,14 @@ def _table(title: str, found: list[Item]) -> None:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(item.used))
         cells = (_size(item.size), used, item.compiler, str(item.root))
         table.add_row(Text(item.name), state, *map(Text, cells))
-    Console().print(table)
+    console().print(table)
 
 
 def _size(count: int) -> str:
-    if count < 1024:
+    exponent = min(max(count.bit_length() - 1, 0) // 10, 3)
+    if exponent == 0:
         return f"{count} B"
-    size = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        size /= 1024
-        if size < 1024:
-            break
-    return f"{size:.1f} {unit}"
+    return f"{count / 1024**exponent:.1f} {('KiB', 'MiB', 'GiB')[exponent - 1]}"
 
 
 def _emit(record: object) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Value = Any
 """A ctypes instance; ctypes keeps its common base class private."""
 
 _CDATA = ctypes.c_int.__mro__[-2]
+_FLOATING = {"f", "d"}
 _INT64 = range(-(1 << 63), 1 << 63)
 _UINT64 = range(1 << 64)
 
@@ -47,6 +48,25 @@ def as_ctypes(value: object) -> Value:
     )
 
 
+def check_by_value(value: Value) -> Value:
+    """Refuse a structure that this machine's call interface may damage; returns ``value``.
+
+    On x86-64, libffi before 3.4.7 overwrites another argument when a structure of 9 to 16 bytes,
+    partly integer and partly floating point, meets the last integer register.
+
+    Raises:
+        TypeError: such a structure.
+    """
+    if isinstance(value, (ctypes.Structure, ctypes.Union)) and 8 < ctypes.sizeof(value) <= 16:
+        codes = set(_codes(type(value)))
+        if codes & _FLOATING and codes - _FLOATING:
+            raise TypeError(
+                f"kernel argument: got a {type(value).__name__} by value, integer and floating"
+                " point mixed in 16 bytes, which libffi may pass wrongly; pass ctypes.pointer(x)"
+            )
+    return value
+
+
 def pack(values: Iterable[object], *, least: int = 4, multiple: int = 8) -> bytes:
     """Arguments as one buffer: each at its natural alignment, but at least ``least`` bytes.
 
@@ -58,6 +78,16 @@ def pack(values: Iterable[object], *, least: int = 4, multiple: int = 8) -> byte
         buffer.extend(bytes(value))
     buffer.extend(bytes(-len(buffer) % multiple))
     return bytes(buffer)
+
+
+def _codes(kind: Any) -> Iterator[str]:
+    if issubclass(kind, (ctypes.Structure, ctypes.Union)):
+        for row in kind._fields_:
+            yield from _codes(row[1])
+    elif issubclass(kind, ctypes.Array):
+        yield from _codes(kind._type_)
+    else:
+        yield str(getattr(kind, "_type_", "P"))
 
 
 def _integer(value: int) -> Value:

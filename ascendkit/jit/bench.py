@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ascendkit.cli import console
 from ascendkit.jit.config import Config
 from ascendkit.jit.host import HostBackend
 from ascendkit.jit.host_options import HostLaunchOptions, HostOptions
@@ -76,7 +77,6 @@ def run() -> list[Record]:
 
 def show(records: list[Record]) -> None:
     """Print the records as a table."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=f"ascendkit.jit, microseconds ({records[0].machine})")
@@ -87,7 +87,7 @@ def show(records: list[Record]) -> None:
         cells = [f"{record.figures[key]:.1f}" for key in ("p20_us", "p50_us", "p80_us")]
         limit = f"{LIMITS[record.name]:.0f}" if record.name in LIMITS else ""
         table.add_row(record.name, *cells, f"{record.figures['samples']:.0f}", limit)
-    Console().print(table)
+    console().print(table)
 
 
 def write_headers(folder: Path, size: int = HEADER_BYTES) -> None:

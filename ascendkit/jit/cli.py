@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from ascendkit.errors import unknown
+from ascendkit.cli import HELP, USAGE_ERROR
+from ascendkit.errors import bad_value, unknown
 from ascendkit.jit.environment import Environment
 
 USAGE = """\
@@ -32,6 +32,7 @@ every command: root=DIR[:DIR...] (default: ASCENDKIT_JIT_CACHE_DIR, DJ_JIT_CACHE
                output=table|json
 exit status: 0 done, 1 findings, 2 wrong usage"""
 
+PREFIX = "ASCENDKIT"
 _KEYS = {
     "ls": ("root", "output"),
     "verify": ("root", "output"),
@@ -43,28 +44,20 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-class UsageError(ValueError):
-    """The command line makes no sense."""
+def main(argv: list[str]) -> int:
+    """Run one command; returns the exit status.
 
-
-def main(argv: Sequence[str]) -> int:
-    """Run one command; returns the exit status."""
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    Raises:
+        ValueError: the command line makes no sense.
+    """
+    if not argv or argv[0] in HELP:
         print(USAGE, file=sys.stdout if argv else sys.stderr)
-        return 0 if argv else 2
+        return 0 if argv else USAGE_ERROR
     from ascendkit.jit import actions
 
-    try:
-        command, settings = _parse(argv)
-        action: Callable[[Settings], int] = getattr(actions, command)
-        return action(settings)
-    except UsageError as error:
-        print(f"ascendkit.jit: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        # The reader of our output left, e.g. ``| head``; keep the interpreter from complaining too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    command, settings = _parse(argv)
+    action: Callable[[Settings], int] = getattr(actions, command)
+    return action(settings)
 
 
 class Settings:
@@ -80,12 +73,10 @@ class Settings:
 
     def roots(self) -> tuple[Path, ...]:
         """The cache roots to look at."""
-        with _usage():
-            prefix = "ASCENDKIT"
-            environ: dict[str, str] = dict(os.environ)
-            if "root" in self._values:
-                environ[f"{prefix}_JIT_CACHE_DIR"] = self._values["root"]
-            return Environment(prefix, environ).cache_roots()
+        environ: dict[str, str] = dict(os.environ)
+        if "root" in self._values:
+            environ[f"{PREFIX}_JIT_CACHE_DIR"] = self._values["root"]
+        return Environment(PREFIX, environ).cache_roots()
 
     def seconds(self, key: str) -> float | None:
         """A duration like ``30d``, or None."""
@@ -102,7 +93,7 @@ class Settings:
         if text is None:
             return None
         if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
-            raise UsageError(f"{key}: got {text!r}, wanted a positive integer")
+            raise bad_value(key, text, "a positive integer", 1)
         return int(text)
 
     def flag(self, key: str) -> bool:
@@ -116,8 +107,7 @@ class Settings:
     def _choice(self, key: str, legal: tuple[str, ...]) -> str:
         value = self._values.get(key, legal[0])
         if value not in legal:
-            with _usage():
-                raise unknown(key, value, legal)
+            raise unknown(key, value, legal)
         return value
 
     def _scaled(self, key: str, units: dict[str, int], wanted: str) -> float | None:
@@ -126,33 +116,22 @@ class Settings:
             return None
         match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]?)", text)
         if match is None or match.group(2) not in units:
-            raise UsageError(f"{key}: got {text!r}, wanted {wanted}")
+            raise bad_value(key, text, wanted)
         return float(match.group(1)) * units[match.group(2)]
 
 
-def _parse(argv: Sequence[str]) -> tuple[str, Settings]:
-    with _usage():
-        command = argv[0]
-        if command not in _KEYS:
-            raise unknown("command", command, _KEYS)
-        values = {}
-        for argument in argv[1:]:
-            key, equals, value = argument.partition("=")
-            if not equals:
-                raise UsageError(f"got {argument!r}, wanted key=value")
-            if key not in _KEYS[command]:
-                raise unknown(f"{command} key", key, _KEYS[command])
-            if key in values:
-                raise UsageError(f"{key} is given twice")
-            values[key] = value
-        return command, Settings(values)
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    try:
-        yield
-    except UsageError:
-        raise
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+def _parse(argv: list[str]) -> tuple[str, Settings]:
+    command = argv[0]
+    if command not in _KEYS:
+        raise unknown("command", command, _KEYS)
+    values: dict[str, str] = {}
+    for argument in argv[1:]:
+        key, equals, value = argument.partition("=")
+        if not equals or not value:
+            raise bad_value("argument", argument, "key=value (--help lists the keys)")
+        if key not in _KEYS[command]:
+            raise unknown(f"key of {command}", key, _KEYS[command])
+        if key in values:
+            raise bad_value(key, f"{values[key]} and {value}", "one value")
+        values[key] = value
+    return command, Settings(values)

@@ -10,6 +10,8 @@ RELOCATABLE, EXECUTABLE, SHARED = 1, 2, 3
 _SYMTAB, _DYNSYM = 2, 11
 _FUNC = 2
 _SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
+# What a number read from a damaged image leads to when it is used as an offset.
+_UNREADABLE = (struct.error, IndexError, OverflowError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Elf:
         self._order = "<" if image[5] == 1 else ">"
         try:
             self._read_header()
-        except (struct.error, IndexError) as error:
+        except _UNREADABLE as error:
             raise ValueError("a truncated ELF file") from error
 
     def _read_header(self) -> None:
@@ -70,7 +72,7 @@ class Elf:
             if table is None or not wanted:
                 return []
             found = {name for name, where in self._symbols(table) if where in wanted}
-        except (struct.error, IndexError) as error:
+        except _UNREADABLE as error:
             raise ValueError("damaged ELF symbol tables") from error
         return sorted(found)
 

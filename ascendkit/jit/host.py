@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ascendkit.jit import host_toolkit
-from ascendkit.jit.arguments import as_ctypes
+from ascendkit.jit.arguments import Value, as_ctypes, check_by_value
 from ascendkit.jit.backend import Job, Module, Toolkit
 from ascendkit.jit.elf import RELOCATABLE, SHARED, Elf
 from ascendkit.jit.environment import Environment
@@ -50,7 +50,7 @@ class HostModule:
 
     def call(self, name: str, args: Sequence[object]) -> Any:
         """Call ``name``, arguments converted by ``as_ctypes``; returns its C int."""
-        return self.symbol(name)(*map(as_ctypes, args))
+        return self.symbol(name)(*_by_register(args))
 
     def close(self) -> None:
         """Drop the library; functions handed out keep it alive."""
@@ -173,7 +173,7 @@ class HostBackend:
     ) -> None:
         """Call ``entry(block_idx, num_blocks, *args)`` for every block; returns after the last."""
         function: Any = module.symbol(entry)
-        values = [as_ctypes(arg) for arg in args]
+        values = _by_register(args)
         total = ctypes.c_uint32(options.num_blocks)
 
         def run(first: int) -> None:
@@ -187,6 +187,10 @@ class HostBackend:
 
         with ThreadPoolExecutor(options.num_threads) as pool:
             list(pool.map(run, range(options.num_threads)))
+
+
+def _by_register(args: Sequence[object]) -> list[Value]:
+    return [check_by_value(as_ctypes(arg)) for arg in args]
 
 
 def _native(flags: Sequence[str]) -> tuple[str, ...]:

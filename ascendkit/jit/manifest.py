@@ -35,25 +35,26 @@ class Manifest:
         """Read a marker.
 
         Raises:
-            Damage: truncated, or written by something else.
+            Damage: truncated, changed, or written by something else.
         """
+        body, _, seal = data.rstrip(b"\n").rpartition(b"\n")
+        if seal != content_digest(body).encode():
+            raise Damage(f"marker of {len(data)} bytes: unsealed or changed")
         try:
-            record = json.loads(data)
-            if record["format"] != FORMAT:
-                raise Damage(f"marker format {record['format']!r}, wanted {FORMAT!r}")
-            files = {
-                str(name): (int(size), str(sum_)) for name, (size, sum_) in record["files"].items()
-            }
-            return cls(str(record["name"]), files)
+            record = json.loads(body)
+            files = {name: (size, sum_) for name, (size, sum_) in record["files"].items()}
+            manifest = cls(record["name"], files)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            if isinstance(error, Damage):
-                raise
-            raise Damage(f"unreadable marker ({len(data)} bytes)") from error
+            raise Damage("marker of an unknown kind") from error
+        if record.get("format") != FORMAT or not files:
+            raise Damage(f"marker of format {record.get('format')!r}, wanted {FORMAT!r} with files")
+        return manifest
 
     def dump(self) -> bytes:
-        """The marker's bytes."""
+        """The marker's bytes: one JSON object, and on the last line the digest of what precedes."""
         record = {"format": FORMAT, "name": self.name, "files": self.files}
-        return json.dumps(record, indent=1).encode() + b"\n"
+        body = json.dumps(record, indent=1).encode()
+        return body + b"\n" + content_digest(body).encode() + b"\n"
 
     def verify(self, directory: Path) -> None:
         """Compare every listed file with its size and digest.

@@ -1,0 +1,344 @@
+"""The host backend with the machine's own compiler: from text to values."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ascendkit.jit import (
+    CompileError,
+    HostLaunchOptions,
+    HostOptions,
+    LaunchError,
+    LoadError,
+)
+
+from .conftest import Make, entries, leftovers
+
+FILL = """
+#include <cstdint>
+ASCENDKIT_KERNEL void fill(uint32_t block_idx, uint32_t num_blocks, int32_t* out, int64_t by) {
+  out[block_idx] = static_cast<int32_t>(block_idx * by + num_blocks);
+}
+"""
+LIBRARY = """
+extern "C" __attribute__((visibility("default"))) int triple(int x) { return 3 * x; }
+int count = 0;
+extern "C" __attribute__((visibility("default"))) int next() { return ++count; }
+"""
+
+
+def blocks(count: int, threads: int = 1) -> HostLaunchOptions:
+    return HostLaunchOptions(num_blocks=count, num_threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3, 16])
+def test_launch(real: Make, threads: int) -> None:
+    runtime = real()
+    kernel = runtime.compile("fill", FILL)
+    out = np.full(10, -1, dtype=np.int32)
+    runtime.launch(kernel, blocks(9, threads), out, 5)
+    assert out.tolist() == [5 * block + 9 for block in range(9)] + [-1]
+    assert (kernel.entry, kernel.loaded) == ("fill", True)
+
+
+def test_direct_call_and_symbols(real: Make) -> None:
+    kernel = real().compile("f", "ASCENDKIT_KERNEL long f(long a, double b) { return a; }")
+    assert kernel(41, ctypes.c_double(0)) == 41
+    symbol = kernel.symbol("f")
+    symbol.restype = ctypes.c_int64
+    assert symbol(ctypes.c_int64(1 << 40), ctypes.c_double(0)) == 1 << 40
+    with pytest.raises(LoadError, match=r"exports no 'g'"):
+        kernel.symbol("g")
+
+
+class Two(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int32),)
+
+
+class Mixed(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int8), ("b", ctypes.c_double))
+
+
+class Large(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int8), ("b", ctypes.c_double * 127))
+
+
+MIXED = """
+#include <cstdint>
+struct Mixed { int8_t a; double b; };
+struct Large { int8_t a; double b[127]; };
+ASCENDKIT_KERNEL void mixed(uint32_t block, uint32_t, double* out, int8_t a, float b, int64_t c,
+                            double d, const Mixed* p, bool e, const char* null, uint64_t big,
+                            int16_t f, double g, Large h) {
+  double values[] = {double(a), b, double(c), d, double(p->a), p->b, double(e),
+                     double(null == nullptr), double(big), double(f), g, double(h.a), h.b[126]};
+  for (double v : values) *out++ = v;
+}
+"""
+
+
+def test_mixed_arguments(real: Make) -> None:
+    runtime = real()
+    out = np.zeros(13)
+    large = Large(-5)
+    large.b[126] = 6.5
+    arguments = [ctypes.c_int8(-3), ctypes.c_float(1.5), -(1 << 40), ctypes.c_double(2.25)]
+    arguments += [ctypes.pointer(Mixed(7, 8.5)), True, None, 1 << 63, ctypes.c_int16(-9)]
+    arguments += [ctypes.c_double(1e300), large]
+    runtime.launch(runtime.compile("mixed", MIXED), blocks(1), out, *arguments)
+    expected = [-3, 1.5, -(1 << 40), 2.25, 7, 8.5, 1, 1, 2.0**63, -9, 1e300, -5, 6.5]
+    assert out.tolist() == expected
+
+
+def test_structures_that_calls_may_damage(real: Make) -> None:
+    """Without the check, libffi 3.4.4 passes 0 for the float before such a structure."""
+    runtime = real()
+    kernel = runtime.compile("k", "ASCENDKIT_KERNEL int f() { return 1; }")
+    nested = type(
+        "Nested", (ctypes.Structure,), {"_fields_": (("m", ctypes.c_float * 3), ("i", Two))}
+    )
+    for value in (Mixed(1, 2.0), nested()):
+        with pytest.raises(TypeError, match=r"pass ctypes.pointer"):
+            kernel(value)
+        with pytest.raises(TypeError, match=r"pass ctypes.pointer"):
+            runtime.launch(kernel, blocks(1), value)
+    assert kernel(Two(1)) == 1
+
+
+@pytest.mark.parametrize("literal", ["0x1.8p-3", "-0.0", "0x1p-1074", "1e308", "0x1.fffffep127f"])
+def test_float_literals_arrive_exactly(real: Make, literal: str) -> None:
+    source = f"ASCENDKIT_KERNEL void f(unsigned, unsigned, double* out) {{ *out = {literal}; }}"
+    out = np.full(1, np.nan)
+    runtime = real()
+    runtime.launch(runtime.compile("f", source), blocks(1), out)
+    text = literal.rstrip("f") if "p127" in literal else literal
+    value = float.fromhex(text) if "0x" in text else float(text)
+    assert out.tobytes() == np.array([value]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("int helper() { return 1; }", "found 0: mark it with ASCENDKIT_KERNEL"),
+        ("ASCENDKIT_KERNEL void a() {} ASCENDKIT_KERNEL void b() {}", r"found 2 \(a, b\)"),
+    ],
+)
+def test_exactly_one_kernel(real: Make, source: str, count: str) -> None:
+    runtime = real()
+    for _ in range(2):
+        with pytest.raises(LoadError, match=f"expected exactly one kernel, {count}"):
+            runtime.compile("k", source)
+    assert runtime.compile_without_load("k", source).is_dir()
+
+
+def test_unmarked_exports_do_not_count(real: Make) -> None:
+    source = """
+    extern "C" __attribute__((visibility("default"))) int other() { return 4; }
+    template <int N> int g() { return N; }
+    ASCENDKIT_KERNEL int f() { return other() + g<3>(); }
+    """
+    kernel = real().compile("k", source)
+    assert (kernel.entry, kernel(), kernel.symbol("other")()) == ("f", 7, 4)
+
+
+def test_kernels_share_a_library(real: Make) -> None:
+    """The emulator's way: one precompiled part, thin kernels linked against it."""
+    runtime = real()
+    library = runtime.compile("part", LIBRARY, HostOptions(output="library"))
+    assert library.symbol("triple")(5) == 15
+    assert library.entry == ""
+    options = HostOptions(link_inputs=[library.path])
+    source = 'extern "C" int triple(int), next(); ASCENDKIT_KERNEL int {}(int x) {{ return {}; }}'
+    one = runtime.compile("one", source.format("f", "triple(x)"), options)
+    two = runtime.compile("two", source.format("g", "next()"), options)
+    three = runtime.compile("three", source.format("h", "next()"), options)
+    assert (one(7), two(0), three(0), library.symbol("next")()) == (21, 1, 2, 3)
+    with pytest.raises(LaunchError, match=r"is a library"):
+        library(1)
+    with pytest.raises(LaunchError, match=r"is a library"):
+        runtime.launch(library, blocks(1))
+
+
+def test_a_moved_cache_still_links(real: Make, home: Path) -> None:
+    source = 'extern "C" int triple(int); ASCENDKIT_KERNEL int f(int x) { return triple(x); }'
+
+    def use(root: str):
+        runtime = real(environ={"T_JIT_CACHE_DIR": str(home / root)})
+        part = runtime.compile("part", LIBRARY, HostOptions(output="library"))
+        return runtime.compile("k", source, HostOptions(link_inputs=[part.path]))
+
+    use("one")
+    (home / "one").rename(home / "two")
+    before = entries(real(environ={"T_JIT_CACHE_DIR": str(home / "two")}))
+    kernel = use("two")
+    assert kernel(2) == 6
+    assert entries(real(environ={"T_JIT_CACHE_DIR": str(home / "two")})) == before
+
+
+def test_objects_link_into_kernels(real: Make, tmp_path: Path) -> None:
+    runtime = real()
+    text = 'extern "C" int triple(int x) { return 3 * x; }'
+    folder = runtime.compile_without_load("part", text, HostOptions(output="object"))
+    source = 'extern "C" int triple(int); ASCENDKIT_KERNEL int f(int x) { return triple(x); }'
+    options = HostOptions(link_inputs=[folder / "object.o"])
+    assert runtime.compile("k", source, options)(3) == 9
+    with pytest.raises(LoadError, match=r"use compile_without_load and link it"):
+        runtime.compile("part", text, HostOptions(output="object"))
+
+
+def test_unresolved_symbols_fail_when_compiling(real: Make) -> None:
+    with pytest.raises(CompileError, match=r"undefined reference to `asc_unknown'"):
+        real().compile(
+            "k", 'extern "C" int asc_unknown(); ASCENDKIT_KERNEL int f() { return asc_unknown(); }'
+        )
+
+
+def test_errors_say_everything_and_leave_nothing(real: Make) -> None:
+    runtime = real()
+    with pytest.raises(CompileError) as caught:
+        runtime.compile("my_kernel", "int x = ;\n" * 200)
+    error = caught.value
+    text = str(error)
+    assert "kernel 'my_kernel': command failed with exit code 1" in text
+    assert "-std=c++20" in text
+    assert "kernel.cpp:200:9: error" in text
+    assert "lines before" in text
+    assert "kernel.cpp:1:9: error" in error.output
+    assert (error.kernel, error.command[-2:]) == ("my_kernel", ("-o", "kernel.so"))
+    assert (entries(runtime), leftovers(runtime)) == ([], [])
+    assert runtime.compile("my_kernel", "ASCENDKIT_KERNEL int f() { return 1; }")() == 1
+
+
+def test_headers_are_found_and_tracked(real: Make, home: Path) -> None:
+    header = home / "in clude é" / "ak" / "value.h"
+    header.parent.mkdir(parents=True)
+    config = {"include_dirs": [header.parent.parent], "include_prefixes": ["ak/"]}
+    source = "#include <ak/value.h>\nASCENDKIT_KERNEL int f() { return VALUE; }"
+    for value in (3, 4):
+        header.write_text(f"#define VALUE {value}\n")
+        assert real(**config).compile("k", source)() == value
+
+
+def test_a_relocated_include_folder_costs_no_compilation(make: Make, home: Path, fake) -> None:
+    header = home / "one" / "ak" / "a.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("")
+    source = "#include <ak/a.h>"
+    first = make(include_dirs=[home / "one"], include_prefixes=["ak/"])
+    folder = first.compile("k", source).path.parent
+    before = (folder / "meta.json").read_bytes()
+    (home / "one").rename(home / "two")
+    moved = make(include_dirs=[home / "two"], include_prefixes=["ak/"])
+    assert moved.compile("k", source).path.parent == folder
+    assert fake.runs == 1
+    assert (folder / "meta.json").read_bytes() == before
+    assert str(home / "one") in json.loads(before)["config"]["include_dirs"]
+
+
+def test_untracked_dependency_through_flags(real: Make, home: Path) -> None:
+    (home / "dep").mkdir()
+    (home / "dep" / "dep.h").write_text("#define DEP 9\n")
+    source = "#include <dep.h>\nASCENDKIT_KERNEL int f() { return DEP; }"
+    runtime = real()
+    with pytest.raises(CompileError, match=r"dep.h: No such file"):
+        runtime.compile("k", source)
+    assert runtime.compile("k", source, HostOptions(extra_flags=["-I", str(home / "dep")]))() == 9
+
+
+def test_macros_choose_the_signature(real: Make) -> None:
+    source = """
+    #ifdef WIDE
+    ASCENDKIT_KERNEL int f(long long x) { return x >> 40; }
+    #else
+    ASCENDKIT_KERNEL int f(int x) { return x; }
+    #endif
+    """
+    runtime = real()
+    assert runtime.compile("k", source)(5) == 5
+    assert runtime.compile("k", source, HostOptions(extra_flags=["-DWIDE"]))(7 << 40) == 7
+
+
+def test_unload_and_reload(real: Make) -> None:
+    runtime = real()
+    source = "static int n = 0; ASCENDKIT_KERNEL int f() { return ++n; }"
+    kernel = runtime.compile("k", source)
+    assert (kernel(), kernel()) == (1, 2)
+    symbol = kernel.symbol("f")
+    kernel.unload()
+    kernel.unload()
+    assert "unloaded" in repr(kernel)
+    with pytest.raises(LaunchError, match=r"must be loaded before launch"):
+        kernel()
+    with pytest.raises(LaunchError, match=r"must be loaded before launch"):
+        runtime.launch(kernel, blocks(1))
+    assert symbol() == 3, "a function handed out keeps its code"
+    del symbol
+    gc.collect()
+    again = runtime.compile("k", source)
+    assert again is not kernel
+    assert again() == 1, "the code was really unmapped"
+
+
+def test_statics_of_two_kernels_are_apart(real: Make) -> None:
+    text = """
+    inline int& n() {{ static int v = 0; return v; }}
+    ASCENDKIT_KERNEL int f() {{ n() += {}; return n(); }}
+    """
+    runtime = real()
+    one, two = (runtime.compile("k", text.format(step)) for step in (1, 10))
+    assert (one(), two(), one(), two()) == (1, 10, 2, 20)
+
+
+def test_assembly_on_demand(real: Make) -> None:
+    runtime = real()
+    source = "ASCENDKIT_KERNEL int f() { return 1; }"
+    folder = runtime.compile_without_load("k", source, HostOptions(dump_asm=True))
+    assert "f:" in (folder / "kernel.s").read_text()
+    assert real().compile("k", source)() == 1
+    other = runtime.compile_without_load("l", source)
+    assert runtime.compile_without_load("l", source, HostOptions(dump_asm=True)) == other
+    assert not (other / "kernel.s").exists(), "a dump on a hit does not rebuild"
+
+
+def test_artifacts_do_not_depend_on_where_they_are_made(real: Make, home: Path) -> None:
+    made = []
+    for root in ("a", "a much longer name"):
+        runtime = real(environ={"T_JIT_CACHE_DIR": str(home / root)})
+        folder = runtime.compile_without_load("k", FILL, HostOptions(debug_info=True))
+        made.append((folder / "kernel.so").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_a_huge_source(real: Make) -> None:
+    source = "// " + "x" * 120 + "\n"
+    source = source * 40_000 + "ASCENDKIT_KERNEL int f() { return 5; } // 编译\n"
+    assert real().compile("k", source)() == 5
+
+
+def test_threads_compile_and_call(real: Make) -> None:
+    runtime = real()
+    results: dict[int, int] = {}
+
+    def work(index: int) -> None:
+        source = f"ASCENDKIT_KERNEL int f() {{ return {index % 3}; }}"
+        results[index] = runtime.compile("k", source)()
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {index: index % 3 for index in range(12)}
+    assert len(entries(runtime)) == 3
+
+
+def test_device_name(real: Make) -> None:
+    assert real().device == f"host {os.uname().machine}"
