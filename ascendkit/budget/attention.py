@@ -22,10 +22,11 @@ def attention(m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int)
         "norms, RoPE, cache write",
         "tilekernels.norm",
         dict(num_tokens=rows, hidden=m.q_lora_rank, out=act),
+        again=True,
     )
-    yield linear("q_b", ws["q_b"], rows, act, tp=tp)
+    yield linear("q_b", ws["q_b"], rows, act, tp=tp, again=True)
     rope = dict(num_tokens=rows, num_heads=heads, rope_dim=m.qk_rope_head_dim)
-    yield Call("norms, RoPE, cache write", "tilekernels.rope", rope)
+    yield Call("norms, RoPE, cache write", "tilekernels.rope", rope, again=True)
     if m.family in ("mla", "dsa"):
         yield from _mla(m, ws, p, rows, seq, heads)
         width = heads * m.v_head_dim
@@ -47,9 +48,9 @@ def index_cache(
 ) -> Iterator[Call]:
     """Compressed KV and index keys that ``rows`` tokens add to the cache of a KV source layer."""
     if "compressor" in ws:
-        yield linear("compressor", ws["compressor"], rows, d="fp32", keep=False)
+        yield linear("compressor", ws["compressor"], rows, d="fp32", keep="shared")
     if "index_compressor" in ws:
-        yield linear("compressor", ws["index_compressor"], rows, d="fp32", keep=False)
+        yield linear("compressor", ws["index_compressor"], rows, d="fp32", keep="shared")
     wide = sum(ws[n].n for n in ("compressor", "index_compressor") if n in ws)
     if wide:
         params = dict(num_tokens=rows, width=wide, ratio=layer.ratio, entry_bytes=entry_bytes)
@@ -72,10 +73,20 @@ def _mla(
     if absorbed:
         # W_uk moves to the query side, W_uv to the output: one small product a head.
         fmt = ws["kv_b"].fmt
-        yield Call("absorbed kv_b", "gemm_mad.gemm", dict(m=rows, n=kv, k=nope, batch=heads, b=fmt))
-        yield Call("absorbed kv_b", "gemm_mad.gemm", dict(m=rows, n=v, k=kv, batch=heads, b=fmt))
+        yield Call(
+            "absorbed kv_b",
+            "gemm_mad.gemm",
+            dict(m=rows, n=kv, k=nope, batch=heads, a="bf16", b=fmt, d="bf16"),
+        )
+        yield Call(
+            "absorbed kv_b",
+            "gemm_mad.gemm",
+            dict(m=rows, n=v, k=kv, batch=heads, a="bf16", b=fmt, d="bf16"),
+        )
     else:
-        yield linear("kv_b", ws["kv_b"], p.batch * p.context, m.activation_format, tp=p.tp)
+        yield linear(
+            "kv_b", ws["kv_b"], p.batch * p.context, m.activation_format, tp=p.tp, again=True
+        )
     if m.family == "mla":
         qk, vd = (latent, kv) if absorbed else (nope + m.qk_rope_head_dim, v)
         entry = m.kv_entry_bytes if absorbed else heads * (qk + vd) * 2
@@ -91,10 +102,11 @@ def _mla(
                 kv_entries=p.batch * p.context,
                 entry_bytes=entry,
             ),
+            keep="cheap",
         )
         return
     yield from _index_queries(m, ws, p, rows)
-    yield linear("index K", ws["index_k"], rows, m.activation_format, keep=False)
+    yield linear("index K", ws["index_k"], rows, m.activation_format, keep="shared")
     yield from _select(m, p, rows, attended(p.context, seq), p.context)
     yield _sparse(
         m,
@@ -154,8 +166,8 @@ def _shared_kv(
 
 
 def _index_queries(m: Model, ws: dict[str, Weight], p: Plan, rows: int) -> Iterator[Call]:
-    yield linear("index Q, weights", ws["index_q"], rows, m.activation_format, keep=False)
-    yield linear("index Q, weights", ws["index_weights"], rows, d="fp32", keep=False)
+    yield linear("index Q, weights", ws["index_q"], rows, m.activation_format, keep="shared")
+    yield linear("index Q, weights", ws["index_weights"], rows, d="fp32", keep="shared")
 
 
 def _select(m: Model, p: Plan, rows: int, keys: float, context_keys: float) -> Iterator[Call]:
@@ -204,4 +216,4 @@ def _sparse(
         if window
         else 0,
     )
-    return Call("attention", "sparse_attn.prefill", names)
+    return Call("attention", "sparse_attn.prefill", names, keep="cheap")

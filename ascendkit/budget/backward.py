@@ -19,15 +19,17 @@ _REPEATED = ("ep_comm.all_reduce", "ep_comm.send_recv", "tilekernels.per_token_c
 """Their backward moves the same bytes the other way, or casts the gradient instead."""
 
 
-def backward(calls: list[Call]) -> list[Call]:
-    """Backward calls of the forward ``calls``, last first."""
-    return [replace(b, part="backward") for c in reversed(calls) for b in _backward(c)]
+def backward(calls: list[Call], recompute: str) -> list[Call]:
+    """Backward calls of the forward ``calls``, last first, and what is computed again before."""
+    again = [c for c in calls if recompute == "full" or (recompute == "selective" and c.again)]
+    repeated = [replace(c, label="recompute", part="backward") for c in again]
+    return repeated + [replace(b, part="backward") for c in reversed(calls) for b in _backward(c)]
 
 
 def _backward(c: Call) -> Iterator[Call]:
     q = dict(c.params)
     if c.op == "gemm_mad.gemm":
-        wide = "bf16" if q["a"] == "bf16" else q["a"]
+        wide = q["a"]
         yield replace(c, params={**q, "n": q["k"], "k": q["n"], "a": wide, "d": "bf16"})
         yield replace(
             c,

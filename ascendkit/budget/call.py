@@ -22,8 +22,9 @@ class Call:
         params: parameters of the op's cost.
         count: calls per step on one rank (a mean over pipeline stages, so it may be fractional).
         part: ``forward``, ``backward``, ``optimizer`` or ``pipeline``.
-        keep: whether this call's input is its own to keep for the backward pass, not shared with
-            another call that keeps it already.
+        keep: what the backward pass finds of this call's input: ``own`` (kept), ``shared`` (another
+            call keeps it already) or ``cheap`` (kept unless recompute is selective).
+        again: selective recompute runs this call once more in the backward pass.
         role: layer roles the calls belong to, for the JSON report.
     """
 
@@ -32,7 +33,8 @@ class Call:
     params: Mapping[str, Any]
     count: float = 1.0
     part: str = "forward"
-    keep: bool = True
+    keep: str = "own"
+    again: bool = False
     role: str = ""
     key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
 
@@ -58,7 +60,8 @@ def linear(
     a: str = "bf16",
     d: str = "bf16",
     tp: int = 1,
-    keep: bool = True,
+    keep: str = "own",
+    again: bool = False,
 ) -> Call:
     """The product of ``rows`` activations with a dense weight, its tensor-parallel share."""
     n, k, batch = (
@@ -67,4 +70,4 @@ def linear(
     )
     quantised = "fp8" in w.fmt
     params = dict(m=int(rows), n=n, k=k, batch=batch, a=a if quantised else "bf16", b=w.fmt, d=d)
-    return Call(label, "gemm_mad.gemm", params, keep=keep)
+    return Call(label, "gemm_mad.gemm", params, keep=keep, again=again)

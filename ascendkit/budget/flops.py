@@ -37,7 +37,9 @@ class Convention:
         """One line for a report."""
         out = [name for name, on in (("router", self.router), ("mHC", self.streams)) if not on]
         attention = "causal" if self.causal else "non-causal"
-        return f"6 x matmul parameters (without {', '.join(out) or 'nothing'}), {attention} attention"
+        return (
+            f"6 x matmul parameters (without {', '.join(out) or 'nothing'}), {attention} attention"
+        )
 
 
 MEGATRON = Convention()
@@ -46,9 +48,7 @@ TORCHTITAN = Convention(router=True, streams=True, causal=False)
 """torchtitan's count: every product, no causal discount."""
 
 
-def active_params(
-    m: Model, c: Convention, mtp: bool = False, encoder_only: bool = False
-) -> float:
+def active_params(m: Model, c: Convention, mtp: bool = False, encoder_only: bool = False) -> float:
     """Parameters one token multiplies with; ``encoder_only`` for a prefilled V4.1 token."""
     chosen = layers(m)
     last = encoder_layers(m)

@@ -78,11 +78,14 @@ def _enter(m: Model, rows: int) -> Iterator[Call]:
                 sinkhorn_iters=m.hc_sinkhorn_iters,
                 fused_post=m.family == "v4_1",
             ),
+            keep="cheap",
+            again=True,
         )
     yield Call(
         "norm + quant",
         "tilekernels.norm",
         dict(num_tokens=rows, hidden=m.hidden_size, out=m.activation_format),
+        again=True,
     )
 
 
@@ -92,6 +95,8 @@ def _leave(m: Model, rows: int) -> Iterator[Call]:
             "mHC",
             "tilekernels.mhc.post",
             dict(num_tokens=rows, hidden=m.hidden_size, streams=m.hc_mult),
+            keep="cheap",
+            again=True,
         )
 
 
@@ -113,8 +118,9 @@ def _dense(
         "SwiGLU + quant",
         "tilekernels.swiglu",
         dict(num_tokens=int(rows), hidden=ws[down].k // tp, out=act),
+        again=True,
     )
-    yield linear(label, ws[down], rows, act, tp=tp)
+    yield linear(label, ws[down], rows, act, tp=tp, keep="cheap")
 
 
 def _moe(
@@ -122,7 +128,7 @@ def _moe(
 ) -> Iterator[Call]:
     rows = max(all_rows // p.tp, 1)
     e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
-    yield linear("router", ws["router"], rows, d="fp32", keep=False)
+    yield linear("router", ws["router"], rows, d="fp32", keep="shared")
     yield Call(
         "router", "tilekernels.moe_topk_gate", dict(num_tokens=rows, num_experts=e, num_topk=k)
     )
@@ -143,9 +149,14 @@ def _moe(
     up, down = ws["expert_gate_up"], ws["expert_down"]
     yield Call("expert GEMMs", "gemm_mad.grouped", {**routed, "n": up.n, "k": up.k})
     yield Call(
-        "SwiGLU + quant", "tilekernels.swiglu", dict(num_tokens=rows * k, hidden=down.k, out=act)
+        "SwiGLU + quant",
+        "tilekernels.swiglu",
+        dict(num_tokens=rows * k, hidden=down.k, out=act),
+        again=True,
     )
-    yield Call("expert GEMMs", "gemm_mad.grouped", {**routed, "n": down.n, "k": down.k})
+    yield Call(
+        "expert GEMMs", "gemm_mad.grouped", {**routed, "n": down.n, "k": down.k}, keep="cheap"
+    )
     yield from _dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
     yield Call("combine", "ep_comm.combine", wire)
 
@@ -182,7 +193,7 @@ def _around(m: Model, p: Plan) -> Iterator[Call]:
         yield Call(
             "mHC", "tilekernels.mhc.head", dict(num_tokens=rows, hidden=h, streams=m.hc_mult)
         )
-    yield Call("norm + quant", "tilekernels.norm", dict(num_tokens=rows, hidden=h))
+    yield Call("norm + quant", "tilekernels.norm", dict(num_tokens=rows, hidden=h), again=True)
     yield _head(m, p, rows)
 
 
@@ -192,7 +203,7 @@ def _head(m: Model, p: Plan, rows: int) -> Call:
 
 
 def _truncated_source(m: Model, p: Plan) -> list[Call]:
-    """KV and index keys of the first decoder layer, which prefill computes for every token (V4.1)."""
+    """KV and index keys of the first decoder layer, computed for every prefilled token (V4.1)."""
     if p.phase != "prefill" or not m.decoder_prefill_tokens or p.seq <= m.decoder_prefill_tokens:
         return []
     source = layers(m)[encoder_layers(m)]

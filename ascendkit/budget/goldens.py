@@ -39,7 +39,9 @@ def _tables(m: Model) -> float:
 
 def _tflops(m: Model, c: Config, convention: Convention) -> float:
     per_token = train_flops(m, c["seq"], convention, bool(c["mtp"]))
-    return per_token * c["seq"] * c["global_batch"] / c["ranks"] / c["step_s"] / 1e12
+    tokens: float = c["seq"] * c["global_batch"] / c["ranks"]
+    seconds: float = c["step_s"]
+    return per_token * tokens / seconds / 1e12
 
 
 def _mfu(m: Model, c: Config, convention: Convention) -> float:
@@ -57,9 +59,7 @@ METRICS: dict[str, Callable[[Model, Config], float]] = {
     "active_decode_b": lambda m, c: active_params(m, EVERYTHING) / 1e9,
     "active_prefill_b": lambda m, c: active_params(m, PRODUCTS, encoder_only=True) / 1e9,
     "flops_per_token": lambda m, c: train_flops(m, c["seq"], TORCHTITAN, bool(c["mtp"])),
-    "model_gflops_per_token": lambda m, c: (
-        train_flops(m, c["seq"], MEGATRON, bool(c["mtp"])) / 1e9
-    ),
+    "model_gflops_per_token": lambda m, c: train_flops(m, c["seq"], MEGATRON, bool(c["mtp"])) / 1e9,
     "tflops_causal": lambda m, c: _tflops(m, c, MEGATRON),
     "tflops_noncausal": lambda m, c: _tflops(m, c, Convention(causal=False)),
     "mfu_causal": lambda m, c: _mfu(m, c, MEGATRON),

@@ -113,12 +113,13 @@ def _weights(m: Model, p: Plan) -> dict[str, float]:
 def _activations(m: Model, p: Plan, calls: list[Call]) -> float:
     """Training: kept inputs of the micro-batches in flight (1F1B: as many as stages).
 
-    Inference: the widest tensors of one layer, twice (input and output of an operator).
+    Inference: the widest input of an operator, twice (input and output).
     """
     if p.phase != "train":
-        return 2 * max((c.cost.kept_bytes() for c in calls if c.keep), default=0.0)
-    kept = sum(c.count * c.cost.kept_bytes() for c in calls if c.keep)
-    if p.recompute == "none":
-        return kept * p.pp
+        return 2 * max((c.cost.kept_bytes() for c in calls), default=0.0)
+    wanted = ("own",) if p.recompute == "selective" else ("own", "cheap")
+    kept = sum(c.count * c.cost.kept_bytes() for c in calls if c.keep in wanted) * p.pp
+    if p.recompute != "full":
+        return kept
     stream = p.tokens * m.hidden_size * max(m.hc_mult, 1) * 2
-    return stream * m.num_hidden_layers + kept * p.pp / m.num_hidden_layers
+    return stream * m.num_hidden_layers + kept / m.num_hidden_layers

@@ -10,6 +10,7 @@ from ascendkit.errors import bad_type, bad_value, unknown
 from ascendkit.model import Model
 
 PHASES = ("train", "prefill", "decode")
+RECOMPUTE = ("none", "selective", "full")
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Plan:
         ranks: devices in all; 0 derives it (tp * pp * ep).
         tp, pp, ep: tensor, pipeline and expert parallel sizes.
         zero: ZeRO stage for optimizer states: 0 (replicated) or 1 (sharded over data parallel).
-        recompute: activations kept in training: ``none`` keeps all, ``full`` keeps layer inputs.
+        recompute: what the backward pass computes again: ``none``; ``selective``, norms, SwiGLU and
+            the up-projections before attention; ``full``, everything but layer inputs.
     """
 
     phase: str
@@ -41,7 +43,7 @@ class Plan:
     pp: int = 1
     ep: int = 1
     zero: int = 1
-    recompute: str = "none"
+    recompute: str = "selective"
 
     @property
     def tokens(self) -> int:
@@ -83,8 +85,8 @@ def plan(config: Mapping[str, Any], m: Model) -> Plan:
             raise bad_value(name, value, "a positive size", 1)
     if got["phase"] not in PHASES:
         raise unknown("phase", got["phase"], PHASES)
-    if got.get("recompute", "none") not in ("none", "full"):
-        raise unknown("recompute", got["recompute"], ("none", "full"))
+    if got.get("recompute", "none") not in RECOMPUTE:
+        raise unknown("recompute", got["recompute"], RECOMPUTE)
     p = _derive(got, m)
     _check_model(p, m)
     _check_layout(p, m)

@@ -1,4 +1,4 @@
-"""Every weight matrix of a model, once: parameters, memory and FLOPs are all derived from this list.
+"""Every weight matrix of a model, once: parameters, memory and FLOPs all derive from this list.
 
 Norm weights, biases and attention sinks are left out (0.001 % of a model).
 """
@@ -110,7 +110,8 @@ def _index(m: Model, layer: Layer) -> list[Weight]:
         return [
             *queries,
             Weight("compressor", h, wide, "bf16", "compressor"),
-            Weight("index_k", m.head_dim, dim, "bf16", "indexer"),
+            # One key a compressed entry, so one product every `ratio` tokens.
+            Weight("index_k", m.head_dim, dim, "bf16", "indexer", used=1 / layer.ratio),
         ]
     return queries if layer.role == "reindex" else []
 

@@ -1,0 +1,208 @@
+"""A budget as a terminal table or as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ascendkit.budget.roofline import RESOURCES
+from ascendkit.budget.step import Line, Step
+
+_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def human(value: float | None, digits: int = 3) -> str:
+    """``value`` with an SI prefix; "unknown" for None, "-" for nothing."""
+    if value is None:
+        return "unknown"
+    if not value:
+        return "-"
+    scale, prefix = next((u for u in _UNITS if abs(value) >= u[0]), (1.0, ""))
+    return f"{value / scale:.{digits}g}{prefix}" if value / scale < 1e3 else f"{value:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as s, ms or us with three digits."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}" if seconds < 1e3 else f"{seconds:.0f} s"
+    return "-" if not seconds else f"{seconds * 1e6:.2g} us"
+
+
+def print_steps(console: Console, steps: Sequence[Step], acceptance: float | None = None) -> None:
+    """Operators and totals of one plan on one or several devices."""
+    first = steps[0]
+    console.print(_title(first), style="bold")
+    console.print(_operators(steps))
+    console.print(_totals(steps, acceptance))
+    notes = dict.fromkeys(w for s in steps for w in s.warnings)
+    for note in (
+        "times are bounds: each operator at the device's peak rates, one after another, no launch"
+        " gaps, no overlap",
+        f"MFU: {first.mfu_text}",
+        *(
+            f"{s.device.key}: no rate for {', '.join(s.unknown)}; times are lower bounds"
+            for s in steps
+            if s.unknown
+        ),
+        *notes,
+    ):
+        console.print(f"note: {note}", style="dim")
+
+
+def _title(step: Step) -> str:
+    p = step.plan
+    sizes = f"{p.ranks} ranks (tp {p.tp}, pp {p.pp}, ep {p.ep}, dp {p.dp})"
+    work = {
+        "train": f"{p.global_batch} x {p.seq} tokens, {p.micro_batches} micro-batches of {p.batch}",
+        "prefill": f"{p.batch} x {p.seq} tokens a rank, context {p.context}",
+        "decode": f"{p.batch} sequences a rank, context {p.context}, {p.mtp} drafts",
+    }[p.phase]
+    return f"{step.model.key} {p.phase}: {work}; {sizes}; counts per rank and step"
+
+
+def _operators(steps: Sequence[Step]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("operator", no_wrap=True)
+    for name in ("calls", "FLOP", "HBM B", "L2 B", "link B"):
+        table.add_column(name, justify="right", no_wrap=True)
+    # One device leaves room for the time of every resource; several show the one that binds.
+    used: list[str] = [r for r in RESOURCES if any(r in line.resource_s for line in steps[0].lines)]
+    if len(steps) > 1:
+        used = []
+    for resource in used:
+        table.add_column(f"{resource} t", justify="right", no_wrap=True)
+    for step in steps:
+        table.add_column(step.device.key, justify="right", no_wrap=True)
+        table.add_column("bound", no_wrap=True)
+        table.add_column("share", justify="right", no_wrap=True)
+    by_label = [{line.label: line for line in step.lines} for step in steps]
+    for line in steps[0].lines:
+        cells = [
+            line.label,
+            f"{line.calls:.4g}",
+            human(_flops(line)),
+            human(line.bytes["hbm"]),
+            human(line.bytes["l2"]),
+            human(sum(line.link.values())),
+        ]
+        cells += [duration(line.resource_s.get(r, 0.0)) for r in used]
+        for step, lines in zip(steps, by_label, strict=True):
+            cells += _timed(lines[line.label], step)
+        table.add_row(*cells)
+    return table
+
+
+def _timed(line: Line, step: Step) -> list[str]:
+    mark = ">=" if line.unknown - step.common_unknown else ""
+    return [f"{mark}{duration(line.seconds)}", line.bound, f"{line.seconds / step.seconds:.1%}"]
+
+
+def _flops(line: Line) -> float:
+    matrix = sum(v for k, v in line.flops.items() if k.startswith("cube"))
+    return matrix or sum(line.flops.values())
+
+
+def _totals(steps: Sequence[Step], acceptance: float | None) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("total", no_wrap=True)
+    for step in steps:
+        table.add_column(step.device.key, justify="right")
+    rows = [totals(step, acceptance) for step in steps]
+    for key in rows[0]:
+        table.add_row(key, *(str(row[key]) for row in rows))
+    return table
+
+
+def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
+    """Totals of a step as printed lines."""
+    p, memory, device = step.plan, step.memory, step.device
+    mark = ">= " if step.unknown else ""
+    rate = step.tokens / step.seconds / p.ranks
+    found = {
+        "step time (bound)": mark + duration(step.seconds),
+        "tokens/s per rank": f"{'<= ' if step.unknown else ''}{rate:.5g}",
+        "tokens/s per package": f"{'<= ' if step.unknown else ''}"
+        f"{rate * device.ranks_per_package:.5g}",
+        "MFU (upper bound)": "unknown" if step.mfu is None else f"{step.mfu:.1%}",
+    }
+    if acceptance is not None:
+        found[f"TPOT at {acceptance:g} accepted drafts"] = mark + duration(
+            step.seconds / (1 + acceptance)
+        )
+    for kind, size in sorted(memory.weights.items(), key=lambda kv: -kv[1]):
+        found[f"weights: {kind}"] = human(size) + "B"
+    if p.phase == "train":
+        found["gradients (fp32)"] = human(memory.gradients) + "B"
+        found["optimizer (fp32 master, two moments)"] = human(memory.optimizer) + "B"
+    found["activations"] = human(memory.activations) + "B"
+    if p.phase != "train":
+        found["KV cache"] = human(memory.kv_cache) + "B"
+        found["KV per token of context"] = f"{memory.kv_per_token:.6g} B"
+        found["KV fixed per sequence"] = human(memory.kv_fixed) + ("B" if memory.kv_fixed else "")
+    found["memory"] = human(memory.total) + "B"
+    found["fits"] = fits(step)
+    return found
+
+
+def fits(step: Step) -> str:
+    """Whether the fullest rank fits, and by how much."""
+    have = step.device.hbm_bytes
+    if have is None:
+        return "unknown"
+    spare = have - step.memory.total
+    return (
+        f"{'yes' if spare >= 0 else 'no'}, {human(abs(spare))}B {'free' if spare >= 0 else 'over'}"
+    )
+
+
+def as_json(steps: Sequence[Step], acceptance: float | None) -> dict[str, Any]:
+    """The whole report as plain containers; times in seconds, sizes in bytes."""
+    first = steps[0]
+    return {
+        "schema": "ascendkit.budget.v1",
+        "model": first.model.key,
+        "plan": dataclasses.asdict(first.plan) | {"dp": first.plan.dp},
+        "time": "bound: peak rates, operators in series",
+        "devices": [_device(step, acceptance) for step in steps],
+    }
+
+
+def _device(step: Step, acceptance: float | None) -> dict[str, Any]:
+    m = step.memory
+    have = step.device.hbm_bytes
+    return {
+        "device": step.device.key,
+        "step_s": step.seconds,
+        "unknown": list(step.unknown),
+        "tokens": step.tokens,
+        "tokens_per_s_rank": step.tokens / step.seconds / step.plan.ranks,
+        "ranks_per_package": step.device.ranks_per_package,
+        "tpot_s": None if acceptance is None else step.seconds / (1 + acceptance),
+        "mfu": step.mfu,
+        "mfu_counts": step.mfu_text,
+        "memory": dataclasses.asdict(m) | {"total": m.total, "hbm": have},
+        "fits": None if have is None else m.total <= have,
+        "operators": [_line(line, step) for line in step.lines],
+        "warnings": list(step.warnings),
+    }
+
+
+def _line(line: Line, step: Step) -> dict[str, Any]:
+    return {
+        "label": line.label,
+        "ops": sorted(line.ops),
+        "calls": line.calls,
+        "flops": line.flops,
+        "bytes": line.bytes,
+        "link": line.link,
+        "resource_s": {r: line.resource_s[r] for r in RESOURCES if r in line.resource_s},
+        "unknown": sorted(line.unknown),
+        "bound": line.bound,
+        "seconds": line.seconds,
+        "share": line.seconds / step.seconds,
+    }

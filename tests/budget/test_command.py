@@ -1,0 +1,106 @@
+"""The command as a user meets it: output, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ascendkit.budget.__main__ import main
+from ascendkit.cost import LEVELS
+from ascendkit.hardware import devices
+from ascendkit.model import models
+
+
+def run(*argv):
+    return subprocess.run(
+        [sys.executable, "-m", "ascendkit.budget", *argv], capture_output=True, text=True
+    )
+
+
+def report(capsys, *argv):
+    assert main([*argv, "output=json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_default_run_is_the_published_training_step(capsys):
+    got = report(capsys)
+    assert (got["model"], got["plan"]["phase"], got["plan"]["ranks"]) == ("v3", "train", 2048)
+    (h800,) = got["devices"]
+    # A bound may not exceed what was published for the step: 19.926 s.
+    assert 5 < h800["step_s"] < 19.926
+    assert h800["tokens"] == 15360 * 4096
+
+
+@pytest.mark.parametrize("phase", ["train", "prefill", "decode"])
+@pytest.mark.parametrize("key", models())
+def test_every_model_on_every_device(key, phase, capsys):
+    small = ["ep=4", "batch=2", "seq=512", "context=512"]
+    if phase == "train":
+        small += ["ranks=8", "pp=2", "global_batch=8"]
+    got = report(capsys, f"model={key}", f"phase={phase}", f"hardware=[{','.join(devices())}]",
+                 *small)  # fmt: skip
+    assert [d["device"] for d in got["devices"]] == list(devices())
+    for d in got["devices"]:
+        assert sum(line["share"] for line in d["operators"]) == pytest.approx(1)
+        assert sum(line["seconds"] for line in d["operators"]) == pytest.approx(d["step_s"])
+        for line in d["operators"]:
+            assert set(line["bytes"]) == set(LEVELS)
+            assert line["bound"] in line["resource_s"]
+            assert line["seconds"] > 0
+
+
+def test_side_by_side_table(capsys):
+    assert main(["model=v4_1_flash", "phase=decode", "hardware=[950dt,h200,b200]"]) == 0
+    text = capsys.readouterr().out
+    for word in ("ascend_950dt", "h200", "b200", "expert GEMMs", "KV per token of context", "890"):
+        assert word in text
+
+
+def test_unknown_rate_prints_unknown(capsys):
+    assert main(["hardware=ascend_960"]) == 0
+    text = capsys.readouterr().out
+    assert "no rate for" in text
+    assert ">=" in text
+
+
+def test_explain_puts_the_numbers_in(capsys):
+    assert main(["action=explain", "op=dispatch", "model=v4_1_flash", "phase=decode"]) == 0
+    text = capsys.readouterr().out
+    assert "num_tokens*up*hidden*w = 64*" in text
+    assert "<- binds" in text
+
+
+def test_explain_says_what_runs_as_what(capsys):
+    main(["action=explain", "op=expert GEMMs", "model=v4_flash", "phase=decode", "hardware=h200"])
+    assert "w4a8 products run as fp8 on this device" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["model=v33"], "nearest: v3"),
+        (["hardware=[h200,h2000]"], "nearest: h200"),
+        (["modle=v3"], "nearest: model"),
+        (["batch=-1"], "batch: got -1"),
+        (["action=explain"], "op"),
+        (["action=explain", "op=dispach"], "nearest: dispatch"),
+        (["hardware=[h200"], "hardware"),
+        (["phase=decoding"], "decode"),
+        (["acceptance=2"], "acceptance"),
+        (["=3"], "key=value"),
+    ],
+)
+def test_usage_errors_are_one_line_and_exit_2(argv, words):
+    got = run(*argv)
+    assert got.returncode == 2
+    assert got.stdout == ""
+    assert len(got.stderr.strip().splitlines()) == 1
+    assert words in got.stderr
+
+
+def test_same_inputs_same_bytes():
+    argv = ["model=v4_pro", "phase=decode", "output=json", "hardware=[h200,950pr]"]
+    assert run(*argv).stdout == run(*argv).stdout
