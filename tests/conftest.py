@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 LEDGER_LIMIT_S = 22 * 60
-"""Time the whole suite may take on :data:`LEDGER_CORES` cores; ``-o ledger_limit_s=`` changes it."""
+"""Seconds the suite may take on :data:`LEDGER_CORES` cores; ``-o ledger_limit_s=`` changes it."""
 LEDGER_CORES = 2
 
 _seconds: dict[str, float] = defaultdict(float)
