@@ -87,7 +87,8 @@ def _record(
 ) -> Record:
     device, least = ceilings.device, cost.minimum_bytes()
     flops = cost.flops()
-    bound = None if device == "cpu" else _bound(cost, ceiling, ceilings)
+    state = l2_state(device, sets * least)
+    bound = None if device == "cpu" else _bound(cost, ceiling, ceilings, state)
     return Record(
         op=op.name,
         case=case.name,
@@ -101,20 +102,24 @@ def _record(
             "gbs": least / timing.p50 / 1e3,
             "tflops": sum(flops.values()) / timing.p50 / 1e6,
         },
-        ceiling=ceiling and {"kind": ceiling.kind, "bytes": ceiling.bytes, "gbs": ceiling.gbs},
+        ceiling=None
+        if ceiling is None
+        else {"kind": ceiling.kind, "bytes": ceiling.bytes, "gbs": ceiling.gbs},
         bound=bound,
         commit=commit(),
         environment=environment(device),
         method=f"{timing.method}, {sets} sets, {timing.repeats} repeats of {timing.calls} calls",
-        l2_state=l2_state(device, sets * least),
+        l2_state=state,
     )
 
 
-def _bound(cost: Cost, ceiling: Ceiling | None, ceilings: Ceilings) -> str:
+def _bound(cost: Cost, ceiling: Ceiling | None, ceilings: Ceilings, state: str) -> str:
     """The limit that alone would take the longest."""
-    limits: dict[str, float] = {"launch": cost.launches * ceilings.launch_us()}
+    floor = ceilings.launch_us()
+    limits: dict[str, float] = {"launch": cost.launches * floor}
     if ceiling is not None:
-        limits["hbm"] = ceiling.us
+        # Data that stays in L2 between calls is held up by L2, not by the memory behind it.
+        limits["l2" if state == "warm" else "hbm"] = max(ceiling.us - floor, 0.0)
     limits.update(_compute_us(cost.flops(), device_name(ceilings.device)))
     return max(limits, key=lambda name: limits[name])
 

@@ -12,8 +12,8 @@ from ascendkit.cost import UNITS
 from ascendkit.errors import bad_value, unknown
 
 MEASURED_ON = ("reference", "ascend", "cuda")
-"""Platforms whose time is measured. Emulated time is an estimate and never a record of this kind."""
-BOUNDS = ("hbm", "launch", *UNITS)
+"""Platforms whose time is measured; emulated time is an estimate, never a record of this kind."""
+BOUNDS = ("hbm", "l2", "launch", *UNITS)
 L2_STATES = ("cold", "warm", "mixed", "unknown")
 CEILINGS = ("copy", "read", "write")
 
@@ -41,8 +41,9 @@ class Record:
         achieved: ``gbs`` of the minimum bytes, ``tflops`` of all FLOPs, at p50.
         ceiling: ``{kind, bytes, gbs}`` measured in the same run on the same number of bytes; None
             where it means nothing (host time).
-        bound: which limit is nearest: ``hbm`` by the measured ceiling, ``launch`` by the measured
-            floor, a compute unit by the published peak; None for host time.
+        bound: the limit that alone would take the longest: ``hbm`` or ``l2`` by the measured
+            ceiling, ``launch`` by the measured floor, a compute unit by the published peak; None
+            for host time.
         commit: of the code.
         environment: versions.
         method: how it was timed.

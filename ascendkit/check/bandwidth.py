@@ -39,7 +39,7 @@ def measure_case(op: Op, platform: str, case: Case, seed: int, ceilings: Ceiling
         if not support:
             return Measured(op.name, platform, case.name, None, support.reason, True)
         args = op.inputs(case, sub_seed(seed, op.name, case.name))
-        record = measure(op, case, args, public(op), platform, ceilings)
+        record = measure(op, case, args, public(op, case), platform, ceilings)
     except Exception as e:
         return Measured(op.name, platform, case.name, None, describe(e))
     return Measured(op.name, platform, case.name, record)

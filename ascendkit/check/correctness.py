@@ -8,6 +8,8 @@ contract says deterministic; the same by the contract elsewhere); inputs are unt
 
 from __future__ import annotations
 
+import functools
+import inspect
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,18 +44,27 @@ def check_case(op: Op, platform: str, case: Case, seed: int) -> Outcome:
     )  # fmt: skip
 
 
-def public(op: Op) -> Callable[..., Any]:
-    """The op's public function: the attribute of its package named like the folder."""
+def public(op: Op, case: Case) -> Callable[..., Any]:
+    """The op's public function: the attribute of its package named like the folder.
+
+    Parameters of the case that the function takes keyword-only (``check_values``, options) are
+    bound to it; ``out`` and ``platform`` are the caller's to give.
+    """
     found = getattr(op.load(), op.stem, None)
     if not callable(found):
         raise bad_value(f"op {op.name}", f"no function {op.stem}", "a public function of that name")
-    return found  # type: ignore[no-any-return]
+    options = {
+        p.name: case.params[p.name]
+        for p in inspect.signature(found).parameters.values()
+        if p.kind is p.KEYWORD_ONLY and p.name in case.params and p.name not in ("out", "platform")
+    }
+    return functools.partial(found, **options)
 
 
 def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     if case.error:
         args = copied(op.inputs(case, seed), device_of[platform])
-        return refusal(public(op), case, args, platform)
+        return refusal(public(op, case), case, args, platform)
     support = op.supports(platform, case)
     if not support:
         return skipped(support.reason)
@@ -62,7 +73,7 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     if case.ranks > 1:
         return _collective(op, platform, case, seed)
     args = op.inputs(case, seed)
-    module, function = op.load(), public(op)
+    module, function = op.load(), public(op, case)
     allocate = getattr(module, "allocate", None)
     mine = copied(args, device_of[platform])
     runs = Launches(function, allocate, mine, platform, getattr(module, "SCHEMA", ""))
