@@ -1,7 +1,7 @@
 """Timing, ceilings measured in the same run, and records of both."""
 
+from ascendkit.bench.case import measure
 from ascendkit.bench.ceiling import Ceiling, Ceilings, num_sets
-from ascendkit.bench.measure import measure
 from ascendkit.bench.record import Record, from_json
 from ascendkit.bench.store import append, load
 from ascendkit.bench.timing import Timing, do_bench

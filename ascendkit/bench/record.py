@@ -89,8 +89,13 @@ class Record:
             _number("ceiling.bytes", self.ceiling["bytes"])
             _number("ceiling.gbs", self.ceiling["gbs"])
         for name in ("params", "environment"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise bad_value(f"record {name}", getattr(self, name), "a mapping")
+            got = getattr(self, name)
+            if not isinstance(got, Mapping):
+                raise bad_value(f"record {name}", got, "a mapping")
+            try:
+                json.dumps(got, allow_nan=False)
+            except (TypeError, ValueError) as e:
+                raise bad_value(f"record {name}", got, f"JSON ({e})") from None
 
     @property
     def of_ceiling(self) -> float | None:

@@ -86,7 +86,7 @@ def _device(calls: Sequence[Call], device: str, min_ms: float, repeats: int) -> 
     try:
         graph, nodes, kept = _captured(calls, accel, device, 1)
         once = _elapsed_ms(accel, graph.replay, 1)
-        rounds = min(math.ceil(GRAPH_MS / max(once, 1e-3)), max(MAX_NODES // len(calls), 1))
+        rounds = min(math.ceil(GRAPH_MS / max(once, 1e-5)), max(MAX_NODES // len(calls), 1))
         if rounds > 1:
             del graph, kept
             graph, nodes, kept = _captured(calls, accel, device, rounds)

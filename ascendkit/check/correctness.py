@@ -36,7 +36,8 @@ def check_case(op: Op, platform: str, case: Case, seed: int) -> Outcome:
         limit = op.contract.limit
     except Exception as e:
         found, limit = failed(describe(e)), 0.0
-    v = found.verdict or Verdict(True)
+    # A failed verdict is false, so "or" would lose it.
+    v = Verdict(True) if found.verdict is None else found.verdict
     return Outcome(
         op.name, platform, case.name, found.status, found.message, found.judge,
         v.measure, v.value, limit, v.mismatches, v.total, v.worst, v.got, v.want,
