@@ -42,8 +42,8 @@ demo-check: $(VENV)/.torch
 	$(PY) -m ascendkit.check component=tilekernels op=topk_gate platform=reference level=smoke
 
 demo-lower: $(VENV)/.emu
-	@echo; echo "== 3/3  the same op for the Ascend 950 =="
-	$(PY) -m ascendkit.doctor.ascend_demo
+	@echo; echo "== 3/3  from TileLang to the Ascend 950, on this CPU =="
+	$(PY) examples/ascend_scale.py
 
 environment: $(VENV)/.dev $(VENV)/.npu
 
@@ -75,7 +75,7 @@ clean:
 $(VENV)/.base: $(PINS)
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 on PATH; name one: make PYTHON=..." >&2; exit 2; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "installing the base set into $(VENV) (about 30 MB to download, no torch)"
+	@echo "installing the base set into $(VENV) (about 20 MB to download, no torch)"
 	@$(PIP) -e .
 	@touch $@
 

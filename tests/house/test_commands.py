@@ -79,6 +79,13 @@ def test_doctor_fails_where_a_package_is_out_of_range(tmp_path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize("gone", ["yaml", "rich", "packaging"])
+def test_doctor_of_a_broken_installation_is_one_line(gone: str) -> None:
+    done = python("-m", "ascendkit", "doctor", hidden=(gone,))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and gone in done.stderr
+
+
 def test_every_name_of_an_ascend_device_leads_to_its_architecture() -> None:
     from ascendkit.doctor.machine import aliases, arch_of
 
