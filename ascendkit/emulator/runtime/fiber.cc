@@ -104,20 +104,20 @@ void prepare(Fiber &fiber, void (*entry)(void *), void *argument) {
 
 namespace {
 constexpr size_t kGuard = 4096;
-struct Pool {
+struct StackPool {
   std::vector<Fiber> free;
-  ~Pool() {
+  ~StackPool() {
     for (auto &f : free) munmap(f.stack - kGuard, f.bytes + kGuard);
   }
 };
-thread_local Pool pool;
+thread_local StackPool stack_pool;
 }  // namespace
 
 void acquire_stack(Fiber &fiber, size_t bytes) {
-  for (size_t i = pool.free.size(); i-- > 0;)
-    if (pool.free[i].bytes == bytes) {
-      fiber = pool.free[i];
-      pool.free.erase(pool.free.begin() + long(i));
+  for (size_t i = stack_pool.free.size(); i-- > 0;)
+    if (stack_pool.free[i].bytes == bytes) {
+      fiber = stack_pool.free[i];
+      stack_pool.free.erase(stack_pool.free.begin() + long(i));
       return;
     }
   void *p = mmap(nullptr, bytes + kGuard, PROT_READ | PROT_WRITE,
@@ -129,7 +129,7 @@ void acquire_stack(Fiber &fiber, size_t bytes) {
 }
 
 void release_stack(Fiber &fiber) {
-  pool.free.push_back(fiber);
+  stack_pool.free.push_back(fiber);
   fiber = {};
 }
 

@@ -21,8 +21,8 @@ uint8_t *map_guarded(uint64_t bytes) {
   return body;
 }
 
-std::mutex pool_mutex;
-std::vector<Bank *> pool;
+std::mutex bank_mutex;
+std::vector<Bank *> bank_pool;
 }  // namespace
 
 uint8_t *Bank::of(Space space, uint32_t sub) const {
@@ -56,8 +56,8 @@ const char *space_name(Space space) {
 Bank *acquire_bank(bool cube, uint32_t vector_cores) {
   Bank *bank = nullptr;
   {
-    std::lock_guard<std::mutex> hold(pool_mutex);
-    if (!pool.empty()) bank = pool.back(), pool.pop_back();
+    std::lock_guard<std::mutex> hold(bank_mutex);
+    if (!bank_pool.empty()) bank = bank_pool.back(), bank_pool.pop_back();
   }
   if (!bank) {
     bank = new Bank;
@@ -80,8 +80,8 @@ Bank *acquire_bank(bool cube, uint32_t vector_cores) {
 }
 
 void release_bank(Bank *bank) {
-  std::lock_guard<std::mutex> hold(pool_mutex);
-  pool.push_back(bank);
+  std::lock_guard<std::mutex> hold(bank_mutex);
+  bank_pool.push_back(bank);
 }
 
 }  // namespace ak

@@ -8,8 +8,6 @@
 
 #include "state.h"
 
-extern __thread uint32_t block_idx;
-extern __thread uint3 blockIdx;
 __thread uint32_t block_idx = 0;
 __thread uint3 threadIdx = {0, 0, 0};
 __thread uint3 blockIdx = {0, 0, 0};

@@ -6,9 +6,9 @@
 #define AK_API __attribute__((visibility("default")))
 
 // Identity of the running core or SIMT thread; the scheduler rewrites them on every switch.
-extern __thread uint32_t block_idx;
-extern __thread uint3 threadIdx, blockIdx;
-extern __thread uint3 blockDim, gridDim;
+extern AK_API __thread uint32_t block_idx;
+extern AK_API __thread uint3 threadIdx, blockIdx;
+extern AK_API __thread uint3 blockDim, gridDim;
 
 namespace ak {
 

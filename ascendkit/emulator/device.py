@@ -1,0 +1,130 @@
+"""The C side of a launch: structures mirrored from runtime/state.h, and the call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ascendkit.emulator import toolchain
+
+
+class _Region(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("name", ctypes.c_char_p)]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [
+        ("entry", ctypes.c_void_p),
+        ("args", ctypes.c_void_p),
+        ("regions", ctypes.POINTER(_Region)),
+        ("region_count", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+        ("cores", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("replay", ctypes.c_uint32),
+        ("trace", ctypes.c_uint32),
+        ("timeout_s", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+    ]
+
+
+class _Report(ctypes.Structure):
+    _fields_ = [
+        ("code", ctypes.c_char * 32),
+        ("message", ctypes.c_char * 2048),
+        ("site", ctypes.c_uint32),
+        ("block", ctypes.c_uint32),
+        ("sub", ctypes.c_uint32),
+        ("aic", ctypes.c_uint32),
+        ("address", ctypes.c_uint64),
+        ("pc", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A tensor's bytes in global memory."""
+
+    name: str
+    base: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What stopped a launch."""
+
+    code: str
+    message: str
+    line: int
+    core: str
+    pc: int
+
+
+@cache
+def _launch() -> Any:
+    function = toolchain.symbol("ak_launch")
+    function.argtypes = [ctypes.POINTER(_Spec), ctypes.POINTER(_Report)]
+    function.restype = ctypes.c_int
+    abi = toolchain.symbol("ak_abi")()
+    mine = ctypes.sizeof(_Spec) << 16 | ctypes.sizeof(_Report)
+    if abi != mine:
+        raise RuntimeError(f"emulator runtime: got ABI {abi:#x}, wanted {mine:#x}")
+    return function
+
+
+def default_threads() -> int:
+    """Host threads a launch uses: one a CPU this process may use, at most 8."""
+    try:
+        return max(1, min(8, len(os.sched_getaffinity(0))))
+    except AttributeError:
+        return max(1, min(8, os.cpu_count() or 1))
+
+
+def launch(
+    entry: int,
+    slots: ctypes.Array[Any],
+    regions: Sequence[Region],
+    *,
+    grid: int,
+    kind: int,
+    cores: int,
+    threads: int = 0,
+    replay: int = 0,
+    trace: int = 0,
+    timeout_s: float = 0.0,
+) -> Failure | None:
+    """Run ``grid`` blocks. ``slots`` are pointers to the argument values.
+
+    Returns None, or what stopped the launch.
+    """
+    table = (_Region * max(1, len(regions)))(
+        *(_Region(r.base, r.bytes, r.name.encode()) for r in regions)
+    )
+    spec = _Spec(
+        entry,
+        ctypes.cast(slots, ctypes.c_void_p).value,
+        table,
+        len(regions),
+        grid,
+        kind,
+        cores,
+        threads or default_threads(),
+        replay,
+        trace,
+        timeout_s,
+        0,
+    )
+    report = _Report()
+    if _launch()(ctypes.byref(spec), ctypes.byref(report)) == 0:
+        return None
+    core = f"block {report.block} {'AIC' if report.aic else f'AIV{report.sub}'}"
+    code = report.code.decode()
+    if code.startswith("AK-DEADLOCK"):
+        core = ""
+    return Failure(code, report.message.decode(errors="replace"), report.site, core, report.pc)

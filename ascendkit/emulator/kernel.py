@@ -1,0 +1,153 @@
+"""A compiled kernel and its launches."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ascendkit.emulator import device, source, tensors, toolchain
+from ascendkit.emulator.errors import EmulatorError, SourceError
+from ascendkit.errors import bad_value, unknown
+
+CORES = 32
+"""AI cores of an Ascend 950; each has one cube core and two vector cores."""
+
+
+@dataclass
+class Run:
+    """One finished launch.
+
+    Attributes:
+        outputs: the tensor arguments, as passed (kernels write in place).
+        grid: blocks launched.
+        seconds: wall-clock seconds of the launch on this host; says nothing about an NPU.
+    """
+
+    outputs: tuple[Any, ...]
+    grid: int
+    seconds: float
+    kernel: str
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class EmulatedKernel:
+    """One kernel of a source text, compiled for this host on first use."""
+
+    def __init__(self, text: str, name: str | None = None) -> None:
+        self.text = text
+        found = source.kernels(text)
+        if name is None and len(found) > 1:
+            raise SourceError(f"the source has {len(found)} kernels ({', '.join(found)}): name one")
+        if name is not None and name not in found:
+            raise unknown("kernel", name, found)
+        self.kernel = found[name] if name is not None else next(iter(found.values()))
+
+    @cached_property
+    def _plain(self) -> Any:
+        return toolchain.compile_kernel(self.text, self.kernel, trace=False)
+
+    @cached_property
+    def _traced(self) -> Any:
+        return toolchain.compile_kernel(self.text, self.kernel, trace=True)
+
+    def compile(self, *, trace: bool = False) -> Any:
+        """The loaded shared object."""
+        return self._traced if trace else self._plain
+
+    def launch(
+        self,
+        args: Sequence[Any],
+        *,
+        grid: int,
+        cores: int = CORES,
+        threads: int = 0,
+        replay: int = 0,
+        trace: int = 0,
+        timeout_s: float = 0.0,
+        extra_regions: Sequence[device.Region] = (),
+    ) -> float:
+        """Run with ``args`` in the kernel's own parameter order; returns host seconds.
+
+        Raises:
+            ValueError, TypeError: wrong number or kind of arguments, grid or cores out of range.
+            EmulatorError: the kernel failed; carries code, line and core.
+        """
+        parameters = self.kernel.parameters
+        if len(args) != len(parameters):
+            names = ", ".join(p.name for p in parameters)
+            raise bad_value(
+                f"{self.kernel.name}: arguments", len(args), f"{len(parameters)} ({names})"
+            )
+        if not 0 <= grid <= 1 << 20:
+            raise bad_value("grid", grid, "0..1048576 blocks")
+        if not 1 <= cores <= 1024:
+            raise bad_value("cores", cores, "1..1024 AI cores", CORES)
+        values = (ctypes.c_uint64 * max(1, len(args)))()
+        slots = (ctypes.c_void_p * max(1, len(args)))()
+        regions = list(extra_regions)
+        for i, (p, arg) in enumerate(zip(parameters, args)):
+            if p.pointer and hasattr(arg, "data_ptr"):
+                regions.append(tensors.region(p.name, arg))
+                values[i] = arg.data_ptr()
+            elif p.pointer:
+                values[i] = int(arg)
+            else:
+                values[i] = int.from_bytes(tensors.scalar_bytes(p.ctype, arg), "little")
+            slots[i] = ctypes.addressof(values) + 8 * i
+        module = self.compile(trace=trace > 0)
+        if grid == 0:
+            return 0.0
+        entry = ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
+        start = time.perf_counter()
+        failure = device.launch(
+            entry,
+            slots,
+            regions,
+            grid=grid,
+            kind=self.kernel.kind,
+            cores=cores,
+            threads=threads,
+            replay=replay,
+            trace=trace,
+            timeout_s=timeout_s,
+        )
+        seconds = time.perf_counter() - start
+        if failure is not None:
+            raise self._error(failure, module)
+        return seconds
+
+    def _error(self, failure: device.Failure, module: Any) -> EmulatorError:
+        line = _line_of(failure.pc, module) if failure.pc else failure.line
+        line = line or failure.line
+        rows = self.text.splitlines()
+        text = rows[line - 1].strip() if 0 < line <= len(rows) else ""
+        return EmulatorError(failure.code, failure.message, line, text, failure.core)
+
+
+def _line_of(pc: int, module: Any) -> int:
+    """The line of the generated source that holds machine address ``pc``, 0 if unknown."""
+    base = next(
+        (
+            int(row.split("-")[0], 16)
+            for row in open("/proc/self/maps")
+            if str(module.path) in row
+        ),
+        0,
+    )
+    if not base:
+        return 0
+    command = ["addr2line", "-i", "-e", str(module.path), hex(pc - base)]
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    for row in reversed(output.splitlines()):
+        name, _, number = row.partition(" ")[0].rpartition(":")
+        if name.endswith("kernel.asc") and number.isdigit():
+            return int(number)
+    return 0

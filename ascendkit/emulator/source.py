@@ -1,0 +1,134 @@
+"""Reading generated AscendC: its kernels, and the text the host compiler gets instead.
+
+Three things are rewritten, all on the same line so that line numbers stay: integer addresses of the
+unified buffer become host addresses, calls of vector functions go through the vector pipe, and
+every statement that can fail notes its line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ascendkit.emulator.errors import SourceError
+
+VECTOR, CUBE, MIXED = range(3)
+
+_KERNEL = re.compile(
+    r'extern\s+"C"\s+__global__\s+(__vector__|__cube__|__mix__\s*\(\s*1\s*,\s*2\s*\))\s+'
+    r"void\s+(\w+)\s*\(([^)]*)\)\s*\{"
+)
+_VECTOR_FUNCTION = re.compile(r"__simd_vf__\s+(?:inline\s+)?void\s+(\w+)\s*\(")
+_NULL_UB = re.compile(r"\(\s*(__ubuf__\s+[\w:]+\s*\*)\s*\)\s*(0(?:x[0-9a-fA-F]+)?|[1-9]\d*)\b")
+_SCATTER = re.compile(r"\bascend_nd2nz_scatter(<[^;(]*>)\(")
+_STATEMENT = re.compile(r"^\s*(?:asc_\w+|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert)\b.*\(")
+_ACCESS = re.compile(r"^\s*(?:[\w*]+\s.*=|\(?\(?\*?\(?\(?__|[\w]+\[).*;\s*$")
+_KINDS = {"__vector__": VECTOR, "__cube__": CUBE}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One kernel parameter: its C type without address space, and whether it is a pointer."""
+
+    name: str
+    ctype: str
+    pointer: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One ``__global__`` function of a source text."""
+
+    name: str
+    kind: int
+    parameters: tuple[Parameter, ...]
+
+
+def check(text: str) -> None:
+    """Raise SourceError for text that is not AscendC of TileLang's Ascend 950 generator."""
+    if "kernel_operator.h" in text or "AscendC::" in text:
+        raise SourceError(
+            "the source includes kernel_operator.h or uses AscendC::, the class library of CANN, "
+            "which the emulator does not provide: generate it with TileLang's own target "
+            '"ascend" (Ascend 950, C API)'
+        )
+    if "tl_templates/cuda" in text or "cuda_runtime" in text or "<<<" in text:
+        raise SourceError('this is CUDA source, wanted AscendC: lower with target="ascend"')
+    if "tl_templates/ascend/common.h" not in text:
+        raise SourceError(
+            "the source does not include tl_templates/ascend/common.h: wanted AscendC as "
+            'tilelang.lower(..., target="ascend", enable_device_compile=False) prints it'
+        )
+    other = re.search(r"dav[-_]?(?!3510)\d{4}|__NPU_ARCH__\s*==\s*(?!3510)\d+", text)
+    if other:
+        raise SourceError(f"the source is for {other.group(0)}, wanted dav-3510 (Ascend 950)")
+
+
+def kernels(text: str) -> dict[str, Kernel]:
+    """The kernels of ``text`` by name, in order. Raises SourceError if there is none."""
+    check(text)
+    found = {}
+    for match in _KERNEL.finditer(text):
+        kind = _KINDS.get(match.group(1), MIXED)
+        parameters = tuple(_parameter(p) for p in match.group(3).split(",") if p.strip())
+        found[match.group(2)] = Kernel(match.group(2), kind, parameters)
+    if not found:
+        raise SourceError('no kernel found: wanted extern "C" __global__ __vector__ void f(...)')
+    return found
+
+
+def _parameter(text: str) -> Parameter:
+    plain = re.sub(r"\b(__gm__|__restrict__|const|__grid_constant__)\b", " ", text)
+    match = re.fullmatch(r"\s*(.+?)\s*(\*?)\s*(\w+)\s*", plain.replace("*", " * "))
+    if match is None:
+        raise SourceError(f"cannot read the kernel parameter {text.strip()!r}")
+    return Parameter(match.group(3), " ".join(match.group(1).split()), bool(match.group(2)))
+
+
+def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
+    """The translation unit of one kernel: ``text`` adapted, and a C entry point."""
+    vector_functions = set(_VECTOR_FUNCTION.findall(text))
+    lines = []
+    in_kernel = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if _KERNEL.search(line):
+            in_kernel = True
+            # From here on a call of a vector function means: run it on the vector pipe.
+            lines.append(" ".join([*map(_wrapper, sorted(vector_functions)), line.strip()]))
+            continue
+        line = _NULL_UB.sub(r"((\1)(::ak::ub() + \2))", line)
+        line = _SCATTER.sub(
+            r"::ak::simd_vf([](auto... a) { ascend_nd2nz_scatter\1(a...); }, ", line
+        )
+        noted = _STATEMENT.match(line) or (trace and _ACCESS.match(line) and "(" in line)
+        if noted and (in_kernel or trace):
+            line = f"::ak::site = {number}; {line.lstrip()}"
+        lines.append(line)
+        if line.startswith("}"):
+            in_kernel = False
+    return "\n".join([*_with_line_breaks(lines), _entry(kernel), ""])
+
+
+def _wrapper(name: str) -> str:
+    return f"#define {name}(...) ::ak::simd_vf([](auto... a) {{ {name}(a...); }}, __VA_ARGS__)\n"
+
+
+def _with_line_breaks(lines: list[str]) -> list[str]:
+    """Macro definitions need lines of their own; #line puts the numbering right again."""
+    out: list[str] = ['#line 1 "kernel.asc"']
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#define"):
+            *defines, last = line.split("\n")
+            out += [d.strip() for d in defines]
+            out += [f'#line {number} "kernel.asc"', last.strip()]
+        else:
+            out.append(line)
+    return out
+
+
+def _entry(kernel: Kernel) -> str:
+    args = ", ".join(
+        f"*static_cast<{p.ctype}{' *' if p.pointer else ''} *>(a[{i}])"
+        for i, p in enumerate(kernel.parameters)
+    )
+    return f"ASCENDKIT_KERNEL void ak_entry(void **a) {{ {kernel.name}({args}); }}"

@@ -1,0 +1,66 @@
+"""Tensors as global memory: address, extent, and the checks before they are handed over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ascendkit.emulator.device import Region
+from ascendkit.errors import bad_type
+
+if TYPE_CHECKING:
+    import torch
+
+
+def region(name: str, tensor: torch.Tensor) -> Region:
+    """The whole storage behind ``tensor``: a view may be strided, its kernel may address the gaps.
+
+    Raises:
+        TypeError: not a CPU tensor.
+    """
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        raise bad_type(name, tensor, "a torch tensor")
+    if tensor.device.type != "cpu":
+        raise TypeError(
+            f"{name}: got a tensor on {tensor.device}, wanted cpu: the emulator runs on this CPU"
+        )
+    storage = tensor.untyped_storage()
+    return Region(name, storage.data_ptr(), storage.nbytes())
+
+
+def scalar_bytes(ctype: str, value: Any) -> bytes:
+    """``value`` as the eight-byte slot of a scalar parameter of C type ``ctype``.
+
+    Raises:
+        TypeError: a type the kernel interface does not have.
+    """
+    import struct
+
+    formats = {
+        "bool": "?",
+        "int8_t": "b",
+        "uint8_t": "B",
+        "int16_t": "h",
+        "uint16_t": "H",
+        "int": "i",
+        "int32_t": "i",
+        "uint32_t": "I",
+        "int64_t": "q",
+        "uint64_t": "Q",
+        "float": "f",
+        "double": "d",
+        "half": "e",
+    }
+    if ctype == "bfloat16_t":
+        import torch
+
+        bits = torch.tensor(float(value), dtype=torch.bfloat16).view(torch.int16).item()
+        return struct.pack("h6x", int(bits))
+    code = formats.get(ctype)
+    if code is None:
+        raise TypeError(f"scalar parameter of type {ctype}: wanted one of {', '.join(formats)}")
+    try:
+        return struct.pack("<" + code, value).ljust(8, b"\0")
+    except struct.error as error:
+        raise TypeError(f"scalar parameter of type {ctype}: got {value!r}: {error}") from None

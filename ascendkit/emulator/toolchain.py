@@ -1,0 +1,119 @@
+"""Compiling the runtime once per compiler, and each kernel as a thin unit against it."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ascendkit.emulator import source
+from ascendkit.emulator.errors import EmulatorError, SourceError
+from ascendkit.jit import (
+    CompileError,
+    Config,
+    HostBackend,
+    HostLaunchOptions,
+    HostOptions,
+    Kernel,
+    Runtime,
+)
+
+HERE = Path(__file__).resolve().parent
+RUNTIME_FILES = ["fiber", "memory", "pipes", "sync", "scheduler", "fault", "record", "core", "gm_write", "copy", "l0", "mmad", "fixpipe", "simt", "launch"]
+# Registers are reinterpreted as other lane types; no multiply-add may be fused behind our back.
+COMMON_FLAGS = (
+    "-march=native",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fwrapv",
+    "-g1",
+    "-Wno-unknown-pragmas",
+    "-Wno-unused",
+)
+
+
+@cache
+def template_root() -> Path:
+    """Folder that holds ``tl_templates`` of the installed TileLang wheel (used in place)."""
+    spec = importlib.util.find_spec("tilelang")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmulatorError(
+            "AK-SETUP-001", "tilelang is not installed (pip install 'ascendkit[emu]')"
+        )
+    root = Path(spec.submodule_search_locations[0]) / "src"
+    if not (root / "tl_templates" / "ascend" / "common.h").exists():
+        raise EmulatorError("AK-SETUP-001", "this tilelang has no Ascend backend, wanted 0.1.15")
+    return root
+
+
+@cache
+def _jit() -> Runtime[HostOptions, HostLaunchOptions]:
+    return Runtime(
+        HostBackend(),
+        Config(
+            library_root=HERE,
+            env_prefix="ASCENDKIT",
+            include_dirs=(HERE / "include", HERE, template_root()),
+            include_prefixes=("acl/", "ak/", "c_api/", "runtime/", "simt_api/", "tl_templates/"),
+            quoted_includes="track",
+        ),
+    )
+
+
+@cache
+def runtime() -> Kernel:
+    """The precompiled runtime library."""
+    text = "".join(f'#include "runtime/{name}.cc"\n' for name in RUNTIME_FILES)
+    options = HostOptions(output="library", optimize_level="3", extra_flags=COMMON_FLAGS)
+    return _compile("emulator_runtime", text, options)
+
+
+def compile_kernel(text: str, kernel: source.Kernel, *, trace: bool) -> Kernel:
+    """Compile one kernel of ``text``; ``trace`` chooses the instrumented build."""
+    flags = (*COMMON_FLAGS, "-DAK_TRACE") if trace else COMMON_FLAGS
+    options = HostOptions(
+        output="kernel", optimize_level="2", extra_flags=flags, link_inputs=(runtime().path,)
+    )
+    unit = source.rewrite(text, kernel, trace=trace)
+    try:
+        return _compile(kernel.name, unit, options)
+    except CompileError as error:
+        raise _explained(error) from error
+
+
+def _compile(tag: str, text: str, options: HostOptions) -> Kernel:
+    return _jit().compile(tag, text, options)
+
+
+def _explained(error: CompileError) -> EmulatorError:
+    """Name the instruction the emulator does not know, if that is what went wrong."""
+    import re
+
+    for pattern in (
+        r"‘(\w+)’ was not declared",
+        r"‘(\w+)’ has not been declared",
+        r"undeclared identifier '(\w+)'",
+        r"‘(\w+)’ is not a member of",
+        r"no matching function for call to ‘(\w+)\(",
+    ):
+        match = re.search(pattern, error.output)
+        if match:
+            message = (
+                f"{match.group(1)} is unknown to the emulator, or has no form for these operand "
+                "types; the compiler says more:\n"
+            )
+            return SourceError(message + _first_error(error.output), "AK-SOURCE-002")
+    return SourceError("the kernel does not compile:\n" + str(error), "AK-SOURCE-003")
+
+
+def _first_error(output: str) -> str:
+    rows = output.splitlines()
+    at = next((i for i, row in enumerate(rows) if " error: " in row), 0)
+    return "\n".join(rows[at : at + 4])
+
+
+def symbol(name: str) -> Any:
+    """A C function of the runtime."""
+    return runtime().symbol(name)
