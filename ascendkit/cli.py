@@ -12,6 +12,7 @@ Hydra stays an edge detail of this file: a config with a ``defaults`` list is co
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -60,7 +61,11 @@ def run(main: Callable[[list[str]], int]) -> NoReturn:
     """Run a command and exit with its code; usage errors are one line and exit code 2.
 
     A reader that went away (``| head``) ends the command quietly, as does Ctrl-C with code 130.
+    Text that the terminal's encoding lacks is escaped.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()

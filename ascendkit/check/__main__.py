@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,9 @@ def _run(plan: Plan, seed: int, file: Path | None, output: str) -> int:
     outcomes: list[Outcome] = list(plan.broken)
     measured: list[Measured] = []
     ceilings = {p: Ceilings(device_of[p]) for p in plan.platforms}
-    with report.progress(len(plan.correctness) + len(plan.bandwidth)) as step:
+    total = len(plan.correctness) + len(plan.bandwidth)
+    # What an op prints must not end up among the records.
+    with redirect_stdout(sys.stderr), report.progress(total) as step:
         for job in plan.correctness:
             step(f"{job.op.name} on {job.platform}: {job.case.name}")
             outcomes.append(check_case(job.op, job.platform, job.case, seed))

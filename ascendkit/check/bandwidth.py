@@ -40,6 +40,6 @@ def measure_case(op: Op, platform: str, case: Case, seed: int, ceilings: Ceiling
             return Measured(op.name, platform, case.name, None, support.reason, True)
         args = op.inputs(case, sub_seed(seed, op.name, case.name))
         record = measure(op, case, args, public(op, case), platform, ceilings)
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         return Measured(op.name, platform, case.name, None, describe(e))
     return Measured(op.name, platform, case.name, record)

@@ -34,7 +34,7 @@ def check_case(op: Op, platform: str, case: Case, seed: int) -> Outcome:
     try:
         found = _check(op, platform, case, sub_seed(seed, op.name, case.name))
         limit = op.contract.limit
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         found, limit = failed(describe(e)), 0.0
     # A failed verdict is false, so "or" would lose it.
     v = Verdict(True) if found.verdict is None else found.verdict

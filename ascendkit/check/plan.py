@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ascendkit import platform as platforms
 from ascendkit import registry
 from ascendkit.bench.record import MEASURED_ON
 from ascendkit.check.outcome import FAIL, Outcome, describe
-from ascendkit.errors import unknown
-from ascendkit.op import Case, Op
+from ascendkit.errors import bad_value, unknown
+from ascendkit.op import LEVELS, Case, Op
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,9 @@ def _add(plan: Plan, op: Op, level: str, loop: str) -> None:
         plan.nothing[op.name] = f"no {', no '.join(lacking)}"
         return
     try:
+        _sound(op.load("cases").cases())
         cases = list(op.cases(level))
-        names = [c.name for c in cases]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ValueError(f"case names: got {', '.join(twice)} twice, wanted each once")
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         plan.broken.append(Outcome(op.name, "all", "(case list)", FAIL, describe(e)))
         return
     if not cases:
@@ -108,3 +105,16 @@ def _add(plan: Plan, op: Op, level: str, loop: str) -> None:
         plan.bandwidth += [
             j for j in jobs if j.case.bench and not j.case.error and j.platform in MEASURED_ON
         ]
+
+
+def _sound(cases: Iterable[Case]) -> None:
+    """ValueError for a case list that would run less than it seems to."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.name in seen:
+            raise bad_value("case name", case.name, "a name of its own")
+        seen.add(case.name)
+        if case.level not in LEVELS:
+            raise unknown(f"level of case {case.name}", case.level, LEVELS)
+        if case.ranks < 1:
+            raise bad_value(f"ranks of case {case.name}", case.ranks, "at least 1", 1)

@@ -70,10 +70,27 @@ def test_anything_broken_exits_one_and_says_where(toy, capsys, files, told):
     assert told in out and "toy.broken" in out and "toy.good" in out
 
 
-def test_cases_named_twice_are_refused(toy, capsys):
-    toy("twice", cases=toy.files["cases"].replace('"large"', '"plain"'))
-    assert main(["platform=reference", "level=full"]) == 1
-    assert "plain twice" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("text", "other", "told"),
+    [
+        ('"large"', '"plain"', "got 'plain', wanted a name of its own"),
+        ('level="full"', 'level="ful"', "nearest: full"),
+        ('level="full"', "ranks=0", "wanted at least 1"),
+    ],
+)
+def test_case_lists_that_would_run_less_than_they_seem_are_refused(toy, capsys, text, other, told):
+    toy("unsound", cases=toy.files["cases"].replace(text, other))
+    assert main(["platform=reference"]) == 1
+    assert told in capsys.readouterr().out
+
+
+def test_an_op_that_exits_or_prints_does_not_speak_for_the_command(toy, capsys):
+    toy("quits", reference="def reference(x, k):\n    raise SystemExit(0)\n")
+    assert main(["platform=reference"]) == 1
+    assert "SystemExit: 0" in capsys.readouterr().out
+    toy("chatty", reference="def reference(x, k):\n    print('hello')\n    return x * k\n")
+    assert main(["platform=reference", "op=chatty", "output=json"]) == 0
+    assert all(x["record"] for x in as_json(capsys))
 
 
 @pytest.mark.parametrize(

@@ -179,3 +179,13 @@ def test_plain_configs_need_no_hydra_and_grouped_ones_say_so(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     assert done.stdout == "core\n"
     assert "pip install hydra-core" in done.stderr.splitlines()[-1]
+
+
+def test_text_the_terminal_cannot_show_is_escaped():
+    root = Path(__file__).resolve().parents[2]
+    code = "from ascendkit.cli import run\nrun(lambda argv: print('\\u00e9\\u4e2d') or 0)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True,
+        env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "\\xe9\\u4e2d\n")
