@@ -1,0 +1,177 @@
+"""A TileLang function lowered for the emulator: host function, kernels, outputs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ascendkit.emulator import arguments, host
+from ascendkit.emulator.kernel import CORES, EmulatedKernel
+from ascendkit.errors import bad_type, bad_value
+
+_lock = threading.RLock()
+"""TVM's frontend state is global; one lowering at a time."""
+
+
+def ascend_target() -> Any:
+    """TileLang's Ascend target."""
+    from tvm.target import Target
+
+    return Target({"kind": "ascend"})
+
+
+def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> Any:
+    """Lower a ``T.prim_func`` to TileLang's artifact (source, host and device functions).
+
+    Raises:
+        TypeError: not a prim_func.
+    """
+    import tilelang
+    from tilelang import tvm
+
+    if not isinstance(prim_func, tvm.tirx.PrimFunc):
+        raise bad_type("function", prim_func, "a TileLang prim_func")
+    target = ascend_target()
+    context = tvm.transform.PassContext(opt_level=3, config=dict(pass_configs or {}))
+    with _lock, context, target:
+        return tilelang.lower(prim_func, target=target, enable_device_compile=False)
+
+
+class LoweredKernel:
+    """Calls like a compiled TileLang kernel: tensors and numbers in, outputs out.
+
+    Args:
+        prim_func: the function.
+        out_idx: parameters that are allocated and returned instead of passed.
+        pass_configs: TileLang pass options.
+    """
+
+    def __init__(
+        self,
+        prim_func: Any,
+        out_idx: Sequence[int] | int | None = None,
+        pass_configs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.prim_func = prim_func
+        self.artifact = lower(prim_func, pass_configs)
+        self.kernel_source: str = self.artifact.kernel_source
+        self.params = self.artifact.params
+        self.result_idx = _indices(out_idx, len(prim_func.params))
+        self._host = host.translate(self.artifact.host_mod)
+        self._kernels: dict[str, EmulatedKernel] = {}
+        self._names = [_parameter_name(prim_func, p) for p in prim_func.params]
+        self.last_seconds = 0.0
+
+    def kernel(self, name: str) -> EmulatedKernel:
+        """The emulated kernel called ``name`` in the source."""
+        if name not in self._kernels:
+            self._kernels[name] = EmulatedKernel(self.kernel_source, name)
+        return self._kernels[name]
+
+    def __call__(self, *inputs: Any, **launch: Any) -> Any:
+        """Run. Keyword arguments are those of ``EmulatedKernel.launch``.
+
+        Returns:
+            None without outputs, the output, or the list of outputs.
+
+        Raises:
+            ValueError, TypeError: arguments do not fit the kernel's signature.
+            EmulatorError: the kernel failed.
+        """
+        values = self._with_outputs(inputs)
+        packed = [arguments.pack(n, v) for n, v in zip(self._names, values)]
+        self.last_seconds = 0.0
+        for call in self._host(packed):
+            kernel = self.kernel(call.name)
+            count = len(kernel.kernel.parameters)
+            args = [a.data if isinstance(a, host.Argument) else a for a in call.args]
+            extents = args[count:]
+            grid = int(extents[0]) if extents else 1
+            launch.setdefault("cores", _cores())
+            self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)
+        outputs = [values[i] for i in self.result_idx]
+        return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
+
+    def _with_outputs(self, inputs: Sequence[Any]) -> list[Any]:
+        total, given = len(self._names), len(inputs)
+        wanted = total - len(self.result_idx)
+        if given != wanted:
+            names = [n for i, n in enumerate(self._names) if i not in self.result_idx]
+            raise bad_value("arguments", given, f"{wanted} ({', '.join(names)})")
+        rest = iter(inputs)
+        values = [None if i in self.result_idx else next(rest) for i in range(total)]
+        if self.result_idx:
+            known = self._symbols(values)
+            for i in self.result_idx:
+                values[i] = self._allocate(i, known)
+        return values
+
+    def _symbols(self, values: Sequence[Any]) -> dict[str, int]:
+        """Symbolic dimensions, read off the inputs that mention them alone."""
+        known: dict[str, int] = {}
+        for param, value in zip(self.prim_func.params, values):
+            if value is None:
+                continue
+            buffer = self.prim_func.buffer_map.get(param)
+            if buffer is None:
+                known[param.name] = value
+                continue
+            for pattern, actual in (
+                (buffer.shape, value.shape),
+                (buffer.strides, value.stride()),
+            ):
+                for dim, size in zip(pattern, actual):
+                    if type(dim).__name__ == "Var":
+                        known.setdefault(dim.name, int(size))
+        return known
+
+    def _allocate(self, i: int, known: Mapping[str, int]) -> Any:
+        import torch
+        from tilelang.language.dtypes import dtype as tilelang_dtype
+
+        buffer = self.prim_func.buffer_map[self.prim_func.params[i]]
+        shape = [_evaluate(dim, known) for dim in buffer.shape]
+        logical = tilelang_dtype(buffer.dtype)
+        storage = logical.as_torch()
+        if logical.bits < 8:
+            shape[-1] = shape[-1] * logical.bits // 8
+        return torch.empty(shape, dtype=storage)
+
+
+def _cores() -> int:
+    from ascendkit.emulator.hook import settings
+
+    current = settings.get()
+    return CORES if current is None else current.cores
+
+
+def _evaluate(dim: Any, known: Mapping[str, int]) -> int:
+    from tilelang import tvm
+
+    mapping = {}
+
+    def visit(node: Any) -> None:
+        if type(node).__name__ == "Var":
+            if node.name not in known:
+                raise ValueError(f"output dimension {node.name}: not given by any input")
+            mapping[node] = tvm.tirx.const(known[node.name], node.dtype)
+
+    tvm.tirx.stmt_functor.post_order_visit(dim, visit)
+    value = tvm.arith.Analyzer().simplify(tvm.tirx.stmt_functor.substitute(dim, mapping))
+    return int(value)
+
+
+def _parameter_name(prim_func: Any, param: Any) -> str:
+    buffer = prim_func.buffer_map.get(param)
+    return str(buffer.name if buffer is not None else param.name)
+
+
+def _indices(out_idx: Sequence[int] | int | None, count: int) -> list[int]:
+    if out_idx is None:
+        return []
+    given = [out_idx] if isinstance(out_idx, int) else list(out_idx)
+    for i in given:
+        if not -count <= i < count:
+            raise bad_value("out_idx", i, f"{-count}..{count - 1}")
+    return [i % count for i in given]

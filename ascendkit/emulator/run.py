@@ -1,0 +1,60 @@
+"""``run``: one launch of a source text, a file, or a TileLang function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ascendkit.emulator.kernel import CORES, EmulatedKernel, Run
+from ascendkit.errors import bad_type
+
+
+def run(
+    source_or_kernel: Any,
+    *args: Any,
+    grid: int | None = None,
+    cores: int = CORES,
+    name: str | None = None,
+    **launch: Any,
+) -> Run:
+    """Run one kernel.
+
+    Args:
+        source_or_kernel: AscendC text, the path of a ``.asc`` file, a TileLang ``prim_func``, or a
+            kernel compiled inside ``active()``.
+        args: for source: tensors and numbers in the kernel's own parameter order; otherwise in the
+            function's order. Tensors are on the CPU and written in place.
+        grid: blocks to launch; required for source, taken from the function otherwise.
+        cores: AI cores of the emulated chip.
+        name: which kernel, when the source holds several.
+        launch: ``threads`` (host threads), ``replay`` (seed of an adversarial order), ``timeout_s``.
+
+    Raises:
+        ValueError, TypeError: arguments do not fit.
+        SourceError: the source is not AscendC for Ascend 950.
+        EmulatorError: the kernel failed; says where.
+    """
+    from ascendkit.emulator.lowered import LoweredKernel
+
+    if isinstance(source_or_kernel, (str, Path)):
+        text = _text(source_or_kernel)
+        kernel = EmulatedKernel(text, name)
+        if grid is None:
+            raise ValueError("grid: got None, wanted the number of blocks to launch")
+        seconds = kernel.launch(args, grid=grid, cores=cores, **launch)
+        return Run(tuple(args), grid, seconds, kernel.kernel.name)
+    lowered = source_or_kernel
+    if not isinstance(lowered, LoweredKernel):
+        if not hasattr(source_or_kernel, "buffer_map"):
+            raise bad_type("kernel", source_or_kernel, "source text, a path or a prim_func")
+        lowered = LoweredKernel(source_or_kernel)
+    result = lowered(*args, cores=cores, **launch)
+    outputs = tuple(args) if result is None else result
+    outputs = outputs if isinstance(outputs, tuple) else tuple([outputs] if hasattr(outputs, "shape") else outputs)
+    return Run(outputs, 0, lowered.last_seconds, str(lowered.prim_func.attrs["global_symbol"]))
+
+
+def _text(source: str | Path) -> str:
+    if isinstance(source, Path) or ("\n" not in source and source.endswith((".asc", ".cpp"))):
+        return Path(source).read_text()
+    return source
