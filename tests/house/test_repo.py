@@ -92,7 +92,7 @@ def test_commands_and_files_a_page_names_exist(page: str) -> None:
 
 def test_the_tour_names_ten_files_that_exist() -> None:
     text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
-    steps = re.findall(r"^\d+\. \[`([^`]+)`\]", text, re.M)
+    steps = re.findall(r"^\d+\. `([^`]+)`:", text, re.M)
     assert len(steps) == 10
     assert len(set(steps)) == 10
     for step in steps:
