@@ -63,27 +63,41 @@ def run(main: Callable[[list[str]], int]) -> NoReturn:
     A reader that went away (``| head``) ends the command quietly, as does Ctrl-C with code 130.
     Text that the terminal's encoding lacks is escaped.
     """
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+        elif stream is None:
+            # Closed by the caller (>&-): the exit code still counts.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
-        code = main(sys.argv[1:])
-        sys.stdout.flush()
+        try:
+            code = main(sys.argv[1:])
+        finally:
+            # Also after --help: what cannot be written must be known before the code is given.
+            sys.stdout.flush()
     except (ValueError, TypeError) as e:
         fail(str(e))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:
-        # What is still buffered cannot be written either: let the interpreter flush it nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         raise SystemExit(141) from None
+    except OSError as e:
+        _drop_stdout()
+        fail(str(e), 1)
     raise SystemExit(code)
 
 
-def fail(message: str) -> NoReturn:
-    """Print one line on stderr and exit with code 2."""
+def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
+    """Print one line on stderr and exit."""
     print("error: " + " ".join(message.split()), file=sys.stderr)
-    raise SystemExit(USAGE_ERROR)
+    raise SystemExit(code)
+
+
+def _drop_stdout() -> None:
+    """What is still buffered cannot be written: let the interpreter flush it nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def console(stderr: bool = False) -> Console:
@@ -179,7 +193,8 @@ def _put(config: Any, key: str, text: str) -> None:
 def _value(key: str, text: str, default: Any) -> Any:
     """``text`` as the type of ``default``."""
     wanted = {bool: "true or false", int: "an integer", float: "a finite number"}
-    kind = type(default)
+    # The type of an interpolation is that of what it points to, which is not known here.
+    kind: Any = type(None) if str(default).startswith("${") else type(default)
     try:
         if kind is bool:
             return {"true": True, "false": False}[text.lower()]
@@ -191,15 +206,13 @@ def _value(key: str, text: str, default: Any) -> Any:
         pass
     if kind in wanted:
         raise bad_value(key, text, wanted[kind])
-    got = _yaml(key, text)
+    # A plain word is text whatever YAML would make of it: op=*, device=910b, day=2026-01-01.
+    got = text if kind is str and text[0] not in "[{'\"" else _yaml(key, text)
     if isinstance(default, Sequence) and not isinstance(default, str):
         return got if isinstance(got, list) else [got]
     if isinstance(got, (list, dict)):
         raise bad_value(key, text, "one value")
-    # The type of an interpolation is the type of what it points to: whatever the text reads as.
-    if kind is str and not default.startswith("${"):
-        return got if isinstance(got, str) else text
-    return got
+    return text if kind is str and not isinstance(got, str) else got
 
 
 def _yaml(key: str, text: str) -> Any:

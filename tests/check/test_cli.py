@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from ascendkit import cli, data
 
 CONFIG = """
 name: plain
+title: text
 count: 4
 rate: 1.5
 on: false
@@ -49,11 +51,14 @@ def test_arguments_take_the_type_of_the_default(folder):
         "toy", ["name=fancy", "count=-7", "rate=2e3", "on=True", "items=[3,1]", "nested.deep.x=5"]
     )
     assert got == {
-        "name": "fancy", "count": -7, "rate": 2000.0, "on": True, "items": [3, 1], "any": None,
-        "nested": {"deep": {"x": 5}},
+        "name": "fancy", "title": "text", "count": -7, "rate": 2000.0, "on": True, "items": [3, 1],
+        "any": None, "nested": {"deep": {"x": 5}},
     }  # fmt: skip
     assert cli.compose("toy", ["items=2"])["items"] == [2]
     assert cli.compose("toy", ["count=1", "count=2"])["count"] == 2
+    assert cli.compose("toy", ["title=*"])["title"] == "*"
+    assert cli.compose("toy", ["title=2026-01-01"])["title"] == "2026-01-01"
+    assert cli.compose("toy", ["title='a: b'"])["title"] == "a: b"
     assert [cli.compose("toy", [f"any={v}"])["any"] for v in ("3", "x", "1.5", "null", "true")] == [
         3, "x", 1.5, None, True,
     ]  # fmt: skip
@@ -74,6 +79,7 @@ def test_arguments_take_the_type_of_the_default(folder):
         ("name=fanci", "nearest: fancy"),
         ("items=[1,4]", "items: got 4"),
         ("name=[plain]", "wanted one value"),
+        ("title='a", "wanted a value"),
         ("any={a: 1}", "wanted one value"),
         ("any=[1, 2", "wanted a value or a"),
         ("any=!!python/object/apply:os.system [ls]", "wanted a value"),
@@ -189,3 +195,16 @@ def test_text_the_terminal_cannot_show_is_escaped():
         env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "\\xe9\\u4e2d\n")
+
+
+@pytest.mark.parametrize(
+    ("redirect", "code", "told"),
+    [(">&-", 0, ""), ("2>&-", 0, ""), ("> /dev/full", 1, "error: [Errno 28]")],
+)
+def test_outputs_that_cannot_be_written(redirect, code, told):
+    root = Path(__file__).resolve().parents[2]
+    command = f"{sys.executable} -m ascendkit.check --help {redirect}"
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, env=env)
+    assert done.returncode == code and done.stderr.startswith(told)
+    assert done.stderr.count("\n") == bool(told)
