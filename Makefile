@@ -24,7 +24,8 @@ PINS := pyproject.toml constraints.txt
 ANNOUNCE := $(PY) -m ascendkit.doctor.downloads
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo demo-budget demo-check demo-lower environment test lint wheel docs status startup clean
+.PHONY: demo demo-budget demo-check demo-lower environment test lint lint-rules lint-format lint-types \
+  lint-cpp wheel docs status startup clean
 .DELETE_ON_ERROR:
 
 demo: demo-budget
@@ -48,12 +49,21 @@ demo-lower: $(VENV)/.emu
 environment: $(VENV)/.dev $(VENV)/.npu
 
 test: environment
-	$(PY) -m pytest -n $(JOBS) $(PYTEST)
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(PYTEST)
 
-lint: $(VENV)/.dev
+# `make -k lint` goes on after the first that finds something.
+lint: lint-rules lint-format lint-types lint-cpp
+
+lint-rules: $(VENV)/.dev
 	$(PY) -m ruff check .
+
+lint-format: $(VENV)/.dev
 	$(PY) -m ruff format --check .
+
+lint-types: $(VENV)/.dev
 	$(PY) -m mypy
+
+lint-cpp: $(VENV)/.dev
 	git ls-files '*.h' '*.hpp' '*.cpp' '*.cc' '*.cu' '*.cuh' | \
 	  xargs -r $(VENV)/bin/clang-format --dry-run -Werror
 
@@ -61,7 +71,7 @@ wheel: $(VENV)/.dev
 	$(PY) -m build --wheel --no-isolation
 
 docs: $(VENV)/.docs status
-	$(VENV)/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 status: $(VENV)/.base
 	$(PY) -m ascendkit status output=markdown > docs/status.md

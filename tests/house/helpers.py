@@ -49,8 +49,9 @@ def python(
 
 
 def clean_env() -> dict[str, str]:
-    """This environment without what would steer the suite or the interpreter."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("ASCENDKIT_", "PYTHON"))}
+    """This environment without what would steer the suite, the interpreter, or an inner make."""
+    steering = ("ASCENDKIT_", "PYTHON", "MAKE", "MFLAGS", "VENV")
+    return {k: v for k, v in os.environ.items() if not k.startswith(steering)}
 
 
 def tracked(*patterns: str) -> list[Path]:

@@ -17,6 +17,9 @@ from tests.house.helpers import ROOT, clean_env, python, tracked
 pytest.importorskip("build", reason="needs the build package: pip install 'ascendkit[dev]'")
 pytest.importorskip("hatchling", reason="needs hatchling: pip install 'ascendkit[dev]'")
 
+# The wheel is built once, by the worker that gets all of these.
+pytestmark = pytest.mark.xdist_group("wheel")
+
 BUDGET = ("-m", "ascendkit.budget", "model=v3", "phase=train", "hardware=h800", "output=json")
 
 
