@@ -13,6 +13,8 @@ from tests.house.helpers import ROOT, clean_env
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make on PATH")
 
+STAGES = ["environment", "lint", "test"]
+
 
 def make(*argv: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *argv], cwd=cwd, env=clean_env(), capture_output=True, text=True)
@@ -61,3 +63,21 @@ def test_an_index_of_cpu_wheels_reaches_pip_and_the_announcement(tmp_path: Path)
     plan = make("-n", "demo-check", f"VENV={tmp_path}/env", "TORCH_INDEX=file:///cpu").stdout
     lines = [line for line in plan.splitlines() if "torch==" in line]
     assert len(lines) == 2 and all("--index-url file:///cpu" in line for line in lines)
+
+
+@pytest.mark.parametrize("broken", [None, "environment", "lint", "test"])
+def test_ci_runs_every_stage_and_fails_with_the_broken_one(tmp_path: Path, broken) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    rules = [f"{t}:\n\t@echo ran {t}; {'false' if t == broken else 'true'}\n" for t in STAGES]
+    (tmp_path / "Makefile").write_text(".PHONY: environment lint test\n" + "".join(rules))
+    done = subprocess.run(
+        ["bash", str(tmp_path / ".ci" / "run")],
+        cwd="/",
+        env=clean_env(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == (1 if broken else 0), done.stderr
+    ran = [t for t in STAGES if f"ran {t}" in done.stdout]
+    assert ran == (STAGES[:1] if broken == "environment" else STAGES)
