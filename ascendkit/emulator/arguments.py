@@ -46,6 +46,8 @@ def pack(name: str, value: Any) -> Argument:
     """
     import torch
 
+    if value is None:
+        return Argument(None, 0)
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu":
             raise TypeError(

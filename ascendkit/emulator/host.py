@@ -70,6 +70,10 @@ def translate(host_mod: Any) -> Callable[[list[Argument]], list[Call]]:
     return _Translator(functions[0]).compiled()
 
 
+def _is_zero(e: Any) -> bool:
+    return type(e).__name__ == "IntImm" and int(e.value) == 0
+
+
 def _trunc_div(a: int, b: int) -> int:
     q = abs(a) // abs(b)
     return q if (a >= 0) == (b >= 0) else -q
@@ -224,6 +228,8 @@ class _Translator:
         if op in ("shift_right", "shift_left", "bitwise_and", "bitwise_or", "bitwise_xor"):
             sign = {"right": ">>", "left": "<<", "and": "&", "or": "|", "xor": "^"}
             return f"({self.expr(args[0])} {sign[op.rpartition('_')[2]]} {self.expr(args[1])})"
+        if op == "reinterpret" and str(e.dtype) == "handle" and _is_zero(args[0]):
+            return "None"
         if op in ("handle_add_byte_offset", "likely", "reinterpret"):
             return self.expr(args[0])
         raise HostTranslationError(f"host call {e.op.name}")

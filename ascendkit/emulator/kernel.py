@@ -95,7 +95,7 @@ class EmulatedKernel:
                 regions.append(tensors.region(p.name, arg))
                 values[i] = arg.data_ptr()
             elif p.pointer:
-                values[i] = int(arg)
+                values[i] = 0 if arg is None else int(arg)
             else:
                 values[i] = int.from_bytes(tensors.scalar_bytes(p.ctype, arg), "little")
             slots[i] = ctypes.addressof(values) + 8 * i
