@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
 from ascendkit import dispatch, platform, registry
 from ascendkit.op import Op
@@ -102,10 +103,14 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Toy]:
     monkeypatch.setattr(registry, "components", lambda: {"toy": component})
     monkeypatch.setattr(dispatch, "_emulated", nullcontext)
     probe = platform.available
-    monkeypatch.setattr(
-        platform, "available",
-        lambda name: platform.Available(True) if name == "emulator" else probe(name),
-    )  # fmt: skip
+
+    def available(name: str) -> platform.Available:
+        """Toy kernels are plain torch: the emulator and a GPU need no compiler for them."""
+        if name == "emulator" or (name == "cuda" and torch.cuda.is_available()):
+            return platform.Available(True)
+        return probe(name)
+
+    monkeypatch.setattr(platform, "available", available)
 
     yield Toy(root, table)
     for name in [n for n in sys.modules if n == "toy" or n.startswith("toy.")]:
