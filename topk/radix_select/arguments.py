@@ -1,0 +1,244 @@
+"""What a call may pass: metadata first, then values where somebody asked for that look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ascendkit.errors import bad_type, bad_value, unknown
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_TOPK = 4096
+IDX_FILL = 2**31 - 1
+DTYPES = ("bfloat16", "float16", "float32")
+TIE_BREAKS = ("any", "smallest_index")
+ON_NAN = ("largest", "raise")
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Strides, in bytes.
+
+    Args:
+        legal: every multiple of this is accepted (one element).
+        fast_input: row strides and base addresses that are multiples of it are read in whole
+            vectors from the first candidate on.
+    """
+
+    legal: int
+    fast_input: int = 16
+
+
+def requirements(dtype: torch.dtype | None = None) -> Requirements:
+    """What :func:`topk.topk` asks of strides, and what its fast path likes (default bfloat16)."""
+    return Requirements(2 if dtype is None else dtype.itemsize)
+
+
+def wide_indices(indices_type: Any, output_idx: torch.Tensor | None) -> bool:
+    """Whether indices are int64."""
+    import torch
+
+    chosen = indices_type or (torch.int64 if output_idx is None else output_idx.dtype)
+    return bool(chosen == torch.int64)
+
+
+def index_dtype(wide: bool) -> torch.dtype:
+    """int64 or int32."""
+    import torch
+
+    return torch.int64 if wide else torch.int32
+
+
+def check(
+    input: Any,
+    topk: Any,
+    sorted: Any,
+    begin: Any,
+    end: Any,
+    indices_type: Any,
+    sorted_index: Any,
+    hint: Any,
+    output_idx: Any,
+    output_idx_offset: Any,
+    idx_fill: Any,
+    value_fill: Any,
+    tie_break: Any,
+    on_nan: Any,
+    page_table: Any,
+    page_size: Any,
+) -> None:
+    """Raise TypeError or ValueError for metadata that is not legal; allocates nothing."""
+    import torch
+
+    _tensor("input", input)
+    if str(input.dtype).removeprefix("torch.") not in DTYPES:
+        raise TypeError(f"topk input: got {input.dtype}, wanted one of {', '.join(DTYPES)}")
+    if input.dim() != 2:
+        raise bad_value("topk input", tuple(input.shape), "2 dimensions (rows, row_len)")
+    _rows_apart("input", input)
+    _integer("topk", topk)
+    if not 1 <= topk <= MAX_TOPK:
+        nearest = min(max(topk, 1), MAX_TOPK)
+        raise bad_value("topk topk", topk, f"1 to {MAX_TOPK}", nearest)
+    if sorted and sorted_index:
+        raise bad_value("topk sorted, sorted_index", (True, True), "at most one of them")
+    if hint is not None:
+        raise bad_value("topk hint", hint, "None (reserved)", None)
+    if indices_type not in (None, torch.int32, torch.int64):
+        raise TypeError(f"topk indices_type: got {indices_type}, wanted torch.int32 or torch.int64")
+    for name, choice, legal in (("tie_break", tie_break, TIE_BREAKS), ("on_nan", on_nan, ON_NAN)):
+        if choice not in legal:
+            raise unknown(f"topk {name}", choice, legal)
+    for name, t in (("begin", begin), ("end", end), ("output_idx_offset", output_idx_offset)):
+        if t is not None:
+            _per_row(name, t, input)
+    if output_idx is not None:
+        _check_output(output_idx, input, topk, indices_type)
+    _integer("idx_oob_fill_value", idx_fill)
+    if isinstance(value_fill, bool) or not isinstance(value_fill, (int, float)):
+        raise bad_type("topk value_oob_fill_value", value_fill, "a float")
+    info = torch.iinfo(index_dtype(wide_indices(indices_type, output_idx)))
+    if not info.min <= idx_fill <= info.max:
+        nearest = min(max(idx_fill, info.min), info.max)
+        raise bad_value("topk idx_oob_fill_value", idx_fill, f"a value of {info.dtype}", nearest)
+    _integer("page_size", page_size)
+    if page_size < 1:
+        raise bad_value("topk page_size", page_size, "at least 1", 1)
+    if page_table is not None:
+        _check_pages(page_table, input, page_size)
+
+
+def check_ranges(
+    input: torch.Tensor,
+    begin: torch.Tensor | None,
+    end: torch.Tensor | None,
+    offset: torch.Tensor | None,
+    wide: bool,
+) -> None:
+    """Raise ValueError for a begin below 0, an end above the row, an offset that overflows int32."""
+    if not _readable(input, begin, end, offset):
+        return
+    row_len = input.shape[1]
+    if begin is not None:
+        _each(begin, begin >= 0, "begin", "at least 0", 0)
+    if end is not None:
+        _each(end, end <= row_len, "end", f"at most row_len {row_len}", row_len)
+    if offset is not None and not wide:
+        most = 2**31 - 1 - max(row_len - 1, 0)
+        _each(offset, offset <= most, "output_idx_offset", "sums that int32 holds", most)
+
+
+def check_nan(input: torch.Tensor, begin: torch.Tensor | None, end: torch.Tensor | None) -> None:
+    """Raise ValueError where a candidate is NaN."""
+    import torch
+
+    if not _readable(input, begin, end):
+        return
+    bad = input.isnan()
+    at = torch.arange(input.shape[1], device=input.device)
+    if begin is not None:
+        bad &= at >= begin[:, None]
+    if end is not None:
+        bad &= at < end[:, None]
+    count = int(bad.sum())
+    if count:
+        row, index = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"topk input: got {count} NaN candidates, the first at row {row}, index {index}; "
+            "wanted none (on_nan='largest' ranks them above inf)"
+        )
+
+
+def _check_output(output_idx: Any, input: torch.Tensor, topk: int, indices_type: Any) -> None:
+    import torch
+
+    _tensor("output_idx", output_idx)
+    legal = (indices_type,) if indices_type is not None else (torch.int32, torch.int64)
+    if output_idx.dtype not in legal:
+        wanted = " or ".join(map(str, legal))
+        raise TypeError(f"topk output_idx: got {output_idx.dtype}, wanted {wanted}")
+    _shape("output_idx", output_idx, (input.shape[0], topk))
+    _rows_apart("output_idx", output_idx)
+    _same_device("output_idx", output_idx, input)
+
+
+def _check_pages(page_table: Any, input: torch.Tensor, page_size: int) -> None:
+    import torch
+
+    _tensor("page_table", page_table)
+    if page_table.dtype != torch.int32:
+        raise TypeError(f"topk page_table: got {page_table.dtype}, wanted torch.int32")
+    pages = -(-input.shape[1] // page_size)
+    got = tuple(page_table.shape)
+    if len(got) != 2 or got[0] != input.shape[0] or got[1] < pages:
+        raise bad_value("topk page_table", got, "(rows, pages), pages * page_size >= row_len",
+                        (input.shape[0], pages))  # fmt: skip
+    if page_table.numel() and got[1] > 1 and page_table.stride(1) != 1:
+        raise bad_value("topk page_table strides", page_table.stride(), "contiguous rows")
+    _same_device("page_table", page_table, input)
+
+
+def _per_row(name: str, t: Any, input: torch.Tensor) -> None:
+    import torch
+
+    _tensor(name, t)
+    if t.dtype != torch.int32:
+        raise TypeError(f"topk {name}: got {t.dtype}, wanted torch.int32")
+    _shape(name, t, (input.shape[0],))
+    if not t.is_contiguous():
+        raise bad_value(f"topk {name} strides", t.stride(), "contiguous", (1,))
+    _same_device(name, t, input)
+
+
+def _rows_apart(name: str, t: torch.Tensor) -> None:
+    """The last dimension contiguous, rows not overlapping."""
+    rows, width = t.shape
+    if not rows or not width:
+        return
+    if width > 1 and t.stride(1) != 1:
+        raise bad_value(f"topk {name} strides", t.stride(), "a contiguous last dimension")
+    if rows > 1 and t.stride(0) < width:
+        raise bad_value(f"topk {name} strides", t.stride(), f"rows {width} apart or more",
+                        (width, 1))  # fmt: skip
+
+
+def _tensor(name: str, t: Any) -> None:
+    import torch
+
+    if not isinstance(t, torch.Tensor):
+        raise bad_type(f"topk {name}", t, "a torch.Tensor")
+
+
+def _shape(name: str, t: torch.Tensor, wanted: tuple[int, ...]) -> None:
+    if tuple(t.shape) != wanted:
+        raise bad_value(f"topk {name}", tuple(t.shape), "one entry a row and place", wanted)
+
+
+def _same_device(name: str, t: torch.Tensor, input: torch.Tensor) -> None:
+    if t.device != input.device:
+        raise bad_value(f"topk {name} device", str(t.device), "that of input", str(input.device))
+
+
+def _integer(name: str, n: Any) -> None:
+    import torch
+
+    if isinstance(n, bool) or not isinstance(n, (int, torch.SymInt)):
+        raise bad_type(f"topk {name}", n, "an int")
+
+
+def _each(t: torch.Tensor, ok: torch.Tensor, name: str, wanted: str, nearest: int) -> None:
+    if not bool(ok.all()):
+        row = int((~ok).nonzero()[0])
+        raise bad_value(f"topk {name}[{row}]", int(t[row]), wanted, nearest)
+
+
+def _readable(*found: torch.Tensor | None) -> bool:
+    """Values can be looked at: nothing traces, and the tensors are real."""
+    import torch
+
+    if torch.compiler.is_compiling():
+        return False
+    real = (torch.Tensor, torch.nn.Parameter)
+    return all(t is None or (type(t) in real and t.device.type != "meta") for t in found)
