@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
+import resource
 from pathlib import Path
 
 import pytest
@@ -55,12 +55,18 @@ def test_json_and_table_say_the_same(command: str) -> None:
                 assert cell in shown
 
 
+def children_s() -> float:
+    """Processor time of finished children: what else this machine does is not in it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_doctor_reads_versions_and_starts_quickly() -> None:
     seconds = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = children_s()
         done = python("-m", "ascendkit", "doctor", "output=json", hidden=("torch", "tilelang"))
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(children_s() - begin)
     assert done.returncode == 0, done.stderr
     packages = {row["package"]: row for row in json.loads(done.stdout)["packages"]}
     assert packages["torch"]["pinned"] == "2.13.0"
