@@ -33,17 +33,21 @@ def _run(plan: Plan, seed: int, file: Path | None, output: str) -> int:
     from ascendkit.bench import Ceilings, append
     from ascendkit.check import report
     from ascendkit.check.correctness import check_case
+    from ascendkit.check.tracing import check_traces
     from ascendkit.dispatch import _device_of_platform as device_of
 
     outcomes: list[Outcome] = list(plan.broken)
     measured: list[Measured] = []
     ceilings = {p: Ceilings(device_of[p]) for p in plan.platforms}
-    total = len(plan.correctness) + len(plan.bandwidth)
+    total = len(plan.correctness) + len(plan.traces) + len(plan.bandwidth)
     # What an op prints must not end up among the records.
     with redirect_stdout(sys.stderr), report.progress(total) as step:
         for job in plan.correctness:
             step(f"{job.op.name} on {job.platform}: {job.case.name}")
             outcomes.append(check_case(job.op, job.platform, job.case, seed))
+        for job in plan.traces:
+            step(f"tracing {job.op.name}")
+            outcomes.append(check_traces(job.op, job.case, seed))
         for job in plan.bandwidth:
             step(f"timing {job.op.name} on {job.platform}: {job.case.name}")
             one = measure_case(job.op, job.platform, job.case, seed, ceilings[job.platform])

@@ -9,6 +9,7 @@ from ascendkit import platform as platforms
 from ascendkit import registry
 from ascendkit.bench.record import MEASURED_ON
 from ascendkit.check.outcome import FAIL, Outcome, describe
+from ascendkit.check.tracing import traceable
 from ascendkit.errors import bad_value, unknown
 from ascendkit.op import LEVELS, Case, Op
 
@@ -35,6 +36,8 @@ class Plan:
     """Ops whose case list does not load."""
     correctness: list[Job] = field(default_factory=list)
     bandwidth: list[Job] = field(default_factory=list)
+    traces: list[Job] = field(default_factory=list)
+    """One job for every op that registers itself with torch."""
 
 
 def make(component: str, op: str, platform: str, level: str, loop: str) -> Plan:
@@ -101,6 +104,11 @@ def _add(plan: Plan, op: Op, level: str, loop: str) -> None:
     jobs = [Job(op, p, c) for p in mine for c in cases]
     if loop in ("all", "correctness"):
         plan.correctness += jobs
+        plain = (j for j in jobs if j.platform == "reference" and not j.case.error)
+        job = next((j for j in plain if j.case.ranks == 1), None)
+        # The first trace in a process costs seconds, which the quick level is not for.
+        if job is not None and level != "smoke" and traceable(op):
+            plan.traces.append(job)
     if loop in ("all", "bandwidth"):
         plan.bandwidth += [
             j for j in jobs if j.case.bench and not j.case.error and j.platform in MEASURED_ON

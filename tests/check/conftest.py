@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ascendkit import dispatch, platform, registry
+from ascendkit import dispatch, library, platform, registry
 from ascendkit.op import Op
 
 INIT = """
@@ -113,5 +113,8 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Toy]:
     monkeypatch.setattr(platform, "available", available)
 
     yield Toy(root, table)
+    # A later test may give another op the same name.
+    library.functional.cache_clear()
+    library.mutating.cache_clear()
     for name in [n for n in sys.modules if n == "toy" or n.startswith("toy.")]:
         del sys.modules[name]
