@@ -141,8 +141,10 @@ class Backend(Protocol[CompilerT, LaunchT]):
             CompileError: it did not work.
         """
 
-    def load(self, artifact: Path, options: CompilerT) -> tuple[Module, str]:
+    def load(self, artifact: Path, image: bytes, options: CompilerT) -> tuple[Module, str]:
         """Load an artifact; returns the module and the name of its one kernel.
+
+        ``image`` is what ``artifact`` held when it was proved; it is safer to load than the file.
 
         Raises:
             LoadError: not loadable, or not exactly one kernel.

@@ -11,6 +11,7 @@ from typing import Any
 from ascendkit.jit import files
 from ascendkit.jit.backend import Backend, Job
 from ascendkit.jit.config import Config
+from ascendkit.jit.disk import DiskCache
 from ascendkit.jit.key import hook_path
 from ascendkit.jit.options import CompilerT
 
@@ -18,15 +19,20 @@ METADATA = "meta.json"
 
 
 def build(
-    backend: Backend[CompilerT, Any], config: Config, job: Job[CompilerT], source: str
+    backend: Backend[CompilerT, Any],
+    config: Config,
+    disk: DiskCache,
+    job: Job[CompilerT],
+    source: str,
 ) -> str:
     """Write the source, compile it, run the hook, write ``meta.json``; returns the command lines.
 
     Raises:
         CompileError: a program failed.
-        OSError: the disk is full or not writable.
+        CacheError: the disk is full or not writable.
     """
-    files.write_file(job.directory / backend.source_file, source.encode())
+    with disk.writing():
+        files.write_file(job.directory / backend.source_file, source.encode())
     backend.compile(job)
     command = "\n".join(map(shlex.join, job.commands))
     if job.options.post_hook:
@@ -38,7 +44,10 @@ def build(
         "compiler_info": dict(job.toolkit.info),
         "compiler_options": job.options.metadata(),
     }
-    files.write_file(job.directory / METADATA, dump(record))
+    if (job.directory / METADATA).exists():
+        raise job.fail(f"the compiler left a {METADATA} of its own")
+    with disk.writing():
+        files.write_file(job.directory / METADATA, dump(record))
     return command
 
 

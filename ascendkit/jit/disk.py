@@ -35,6 +35,14 @@ class Entry:
     directory: Path
     manifest: Manifest
 
+    def read(self, name: str) -> bytes:
+        """The file ``name``, exactly as it was committed.
+
+        Raises:
+            Damage: it is gone or has changed.
+        """
+        return self.manifest.read(self.directory, name)
+
     def is_sound(self) -> bool:
         """Whether it still is what it was when verified."""
         try:
@@ -83,7 +91,7 @@ class DiskCache:
 
     def lock_path(self, name: str) -> Path:
         """The file to lock while building ``name``; its folder exists on return."""
-        with self._writing():
+        with self.writing():
             folder = self.roots[0] / "lock"
             folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{name}.lock"
@@ -95,7 +103,7 @@ class DiskCache:
         Raises:
             CacheError: the first root cannot be written to.
         """
-        with self._writing():
+        with self.writing():
             folder = self.roots[0] / "tmp"
             folder.mkdir(parents=True, exist_ok=True)
             if not self._swept:
@@ -119,7 +127,7 @@ class DiskCache:
             CacheError: the first root cannot be written to.
         """
         final = self.roots[0] / "cache" / name
-        with self._writing():
+        with self.writing():
             manifest = Manifest.of(name, staged)
             files.write_file(staged / MARKER, manifest.dump())
             files.sync_tree(staged)
@@ -157,11 +165,9 @@ class DiskCache:
             return []
         return sorted(path for path in folder.iterdir() if staging.is_abandoned(path))
 
-    def _places(self, name: str) -> list[Path]:
-        return [root / "cache" / name for root in self.roots]
-
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
+        """Turn an OSError of writing below the first root into a CacheError that names it."""
         try:
             yield
         except OSError as error:
@@ -171,6 +177,9 @@ class DiskCache:
                 f" ({place}); point JIT_CACHE_DIR, with your library's prefix, at a writable"
                 " folder with space"
             ) from error
+
+    def _places(self, name: str) -> list[Path]:
+        return [root / "cache" / name for root in self.roots]
 
 
 def inspect(directory: Path, name: str) -> Manifest:

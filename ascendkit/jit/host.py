@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import _ctypes
 import ctypes
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ascendkit.jit import host_toolkit
-from ascendkit.jit.arguments import Value, as_ctypes, check_by_value
+from ascendkit.jit import host_module, host_toolkit
 from ascendkit.jit.backend import Job, Module, Toolkit
 from ascendkit.jit.elf import RELOCATABLE, SHARED, Elf
 from ascendkit.jit.environment import Environment
-from ascendkit.jit.errors import LaunchError, LoadError
+from ascendkit.jit.errors import LoadError
 from ascendkit.jit.files import read_file
 from ascendkit.jit.host_options import ARTIFACTS, HostLaunchOptions, HostOptions
 
@@ -28,34 +25,6 @@ KERNEL_MACRO = (
 DEFAULT_FLAGS = ("-fPIC", "-fvisibility=hidden", "-Wall")
 DEFAULT_LINK_FLAGS = ("-Wl,-z,defs",)
 """Every symbol must be found when linking: a missing one is a compile error, not a crash later."""
-
-
-class HostModule:
-    """A shared object in this process. It is closed when nothing refers to its functions."""
-
-    def __init__(self, path: Path, needed: Sequence[Path]) -> None:
-        # Libraries come first: a kernel names them by soname, so the cache folder may move.
-        self._needed = [_open(library) for library in needed]
-        self._library: ctypes.CDLL | None = _open(path)
-        self._path = path
-
-    def symbol(self, name: str) -> Any:
-        """The exported function ``name``."""
-        if self._library is None:
-            raise LaunchError(f"{self._path} must be loaded before launch")
-        try:
-            return self._library[name]
-        except AttributeError as error:
-            raise LoadError(f"{self._path} exports no {name!r}") from error
-
-    def call(self, name: str, args: Sequence[object]) -> Any:
-        """Call ``name``, arguments converted by ``as_ctypes``; returns its C int."""
-        return self.symbol(name)(*_by_register(args))
-
-    def close(self) -> None:
-        """Drop the library; functions handed out keep it alive."""
-        self._library = None
-        self._needed = []
 
 
 class HostBackend:
@@ -149,14 +118,14 @@ class HostBackend:
         if not _is_elf(job.directory / artifact, wanted):
             raise job.fail(f"the compiler did not produce a valid {artifact}", output)
 
-    def load(self, artifact: Path, options: HostOptions) -> tuple[Module, str]:
-        """Open the shared object and find its kernel."""
+    def load(self, artifact: Path, image: bytes, options: HostOptions) -> tuple[Module, str]:
+        """Find the kernel and load the shared object; with debug information, from its file."""
         entry = ""
         if options.output == "object":
             raise LoadError(f"{artifact} is an object file: use compile_without_load and link it")
         if options.output == "kernel":
             try:
-                found = Elf(read_file(artifact)).functions(KERNEL_SECTION)
+                found = Elf(image).functions(KERNEL_SECTION)
             except ValueError as error:
                 raise LoadError(f"{artifact}: {error}") from error
             if len(found) != 1:
@@ -165,15 +134,15 @@ class HostBackend:
                     f"{artifact}: expected exactly one kernel, found {len(found)}{names}"
                 )
             entry = found[0]
-        needed = [path for path in options.link_inputs if _is_elf(path, SHARED)]
-        return HostModule(artifact, needed), entry
+        needed = options.link_inputs
+        return host_module.load(artifact, image, needed, by_path=options.debug_info), entry
 
     def launch(
         self, module: Module, entry: str, options: HostLaunchOptions, args: Sequence[object]
     ) -> None:
         """Call ``entry(block_idx, num_blocks, *args)`` for every block; returns after the last."""
         function: Any = module.symbol(entry)
-        values = _by_register(args)
+        values = host_module.convert(args)
         total = ctypes.c_uint32(options.num_blocks)
 
         def run(first: int) -> None:
@@ -189,23 +158,9 @@ class HostBackend:
             list(pool.map(run, range(options.num_threads)))
 
 
-def _by_register(args: Sequence[object]) -> list[Value]:
-    return [check_by_value(as_ctypes(arg)) for arg in args]
-
-
 def _native(flags: Sequence[str]) -> tuple[str, ...]:
     native = any(flag.startswith("-m") and flag.endswith("=native") for flag in flags)
     return (host_toolkit.cpu_identity(),) if native else ()
-
-
-def _open(path: Path) -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise LoadError(f"cannot load {path}: {error}") from error
-    # Code may run in other threads when the interpreter ends, so it is not unmapped then.
-    weakref.finalize(library, _ctypes.dlclose, library._handle).atexit = False
-    return library
 
 
 def _is_elf(path: Path, kind: int) -> bool:

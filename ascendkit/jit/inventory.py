@@ -12,7 +12,7 @@ from typing import Literal
 from ascendkit.jit.builder import METADATA
 from ascendkit.jit.disk import inspect
 from ascendkit.jit.files import read_file
-from ascendkit.jit.manifest import MARKER, Damage
+from ascendkit.jit.manifest import MARKER, Damage, listing
 
 State = Literal["sound", "damaged", "uncommitted", "foreign"]
 ENTRY_NAME = re.compile(r"[A-Za-z0-9_]+\.[0-9a-f]{32}")
@@ -74,7 +74,7 @@ def _state(directory: Path) -> tuple[State, str]:
         if (directory / MARKER).is_file() and (directory / MARKER).stat().st_size == 0:
             return "foreign", "empty marker"
         return "damaged", str(damage)
-    strays = {path.name for path in directory.iterdir()} - {*manifest.files, MARKER}
+    strays = set(listing(directory)) - {*manifest.files, MARKER}
     if strays:
         return "damaged", f"files not in the marker: {', '.join(sorted(strays))}"
     return "sound", ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ class Manifest:
     @classmethod
     def of(cls, name: str, directory: Path) -> Manifest:
         """Describe the files of ``directory`` as they are now."""
-        return cls(name, {path.name: _describe(path) for path in sorted(directory.iterdir())})
+        return cls(name, {file: _describe(directory / file) for file in listing(directory)})
 
     @classmethod
     def parse(cls, data: bytes) -> Manifest:
@@ -62,17 +63,35 @@ class Manifest:
         Raises:
             Damage: a file is missing, truncated or changed.
         """
-        for name, expected in self.files.items():
-            if "/" in name or name in ("", ".", ".."):
-                raise Damage(f"marker lists {name!r}, which is not a file name")
-            try:
-                found = _describe(directory / name)
-            except OSError as error:
-                raise Damage(f"{name}: {error.strerror}") from error
-            if found[0] != expected[0]:
-                raise Damage(f"{name}: {found[0]} bytes, wanted {expected[0]}")
-            if found[1] != expected[1]:
-                raise Damage(f"{name}: contents changed")
+        for name in self.files:
+            self.read(directory, name)
+
+    def read(self, directory: Path, name: str) -> bytes:
+        """The contents of one listed file.
+
+        Raises:
+            Damage: not listed, missing, truncated or changed.
+        """
+        if name not in self.files or os.path.isabs(name) or ".." in name.split("/"):
+            raise Damage(f"{name!r}: not a listed file below the entry")
+        try:
+            data = read_file(directory / name)
+        except OSError as error:
+            raise Damage(f"{name}: {error.strerror}") from error
+        size, digest = self.files[name]
+        if len(data) != size:
+            raise Damage(f"{name}: {len(data)} bytes, wanted {size}")
+        if content_digest(data) != digest:
+            raise Damage(f"{name}: contents changed")
+        return data
+
+
+def listing(directory: Path) -> list[str]:
+    """Names of all files below ``directory``, relative to it."""
+    found = []
+    for folder, _, names in os.walk(directory):
+        found += [os.path.relpath(os.path.join(folder, name), directory) for name in names]
+    return sorted(found)
 
 
 def _describe(path: Path) -> tuple[int, str]:

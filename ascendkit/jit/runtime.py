@@ -21,6 +21,7 @@ from ascendkit.jit.errors import LaunchError, LoadError
 from ascendkit.jit.kernel import Kernel
 from ascendkit.jit.key import KeyMaker
 from ascendkit.jit.lazy import LazyInit
+from ascendkit.jit.manifest import Damage
 from ascendkit.jit.memory import MemoryCache
 from ascendkit.jit.options import CompilerT, LaunchT
 from ascendkit.jit.request import Request
@@ -209,12 +210,15 @@ class Runtime(Generic[CompilerT, LaunchT]):
             path = entry.directory / self.backend.artifact(options)
             start = time.perf_counter()
             try:
-                module, symbol = self.backend.load(path, options)
-            except (LoadError, OSError):
+                image = entry.read(path.name)
+                module, symbol = self.backend.load(path, image, options)
+            except (LoadError, Damage, OSError) as error:
                 # Pruned or replaced between proof and loading: build it again.
                 if attempt + 1 < _LOADS and not entry.is_sound():
                     continue
-                raise
+                if isinstance(error, LoadError):
+                    raise
+                raise LoadError(f"{path}: {error}") from error
             if self._live.flag("JIT_PRINT_LOAD_TIME"):
                 _print(f"loaded {name} in {(time.perf_counter() - start) * 1e3:.3f} ms")
             return Kernel(name, path, module, symbol)
@@ -243,7 +247,7 @@ class Runtime(Generic[CompilerT, LaunchT]):
                 include_dirs=self.config.include_dirs,
                 environment=self.environment,
             )
-            command = builder.build(self.backend, self.config, job, source)
+            command = builder.build(self.backend, self.config, self.disk, job, source)
             if self._live.flag("JIT_PRINT_COMPILER_COMMAND", self._live.flag("JIT_DEBUG")):
                 _print(command)
             entry = self.disk.publish(folder, name)

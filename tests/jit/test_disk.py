@@ -179,6 +179,7 @@ SPOILS: dict[str, Callable[[Path], None]] = {
     "marker without files": _rewrite(lambda record: record.pop("files")),
     "marker with odd files": _rewrite(lambda record: record.update(files={"kernel.so": 1})),
     "marker leaves the folder": _rewrite(lambda r: r["files"].update({"../x": [0, ""]})),
+    "marker names a root": _rewrite(lambda r: r["files"].update({"/etc/hostname": [0, ""]})),
     "entry is a file": _file_for_folder,
     "entry is a dangling link": _dangling,
 }

@@ -6,6 +6,8 @@ import ctypes
 import gc
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -342,3 +344,66 @@ def test_threads_compile_and_call(real: Make) -> None:
 
 def test_device_name(real: Make) -> None:
     assert real().device == f"host {os.uname().machine}"
+
+
+VICTIM = """
+import gc, os, sys
+from ascendkit.jit import Config, HostBackend, HostOptions, Runtime
+environ = {**os.environ, "T_JIT_CACHE_DIR": sys.argv[1]}
+runtime = Runtime(HostBackend(), Config("/", "T"), environ=environ)
+text = 'extern "C" __attribute__((visibility("default"))) int base() { return 40; }'
+part = runtime.compile("part", text, HostOptions(output="library"))
+source = 'extern "C" int base(); ASCENDKIT_KERNEL int f(int x) { return base() + x; }'
+kernel = runtime.compile("k", source, HostOptions(link_inputs=[part.path]))
+for path in (kernel.path, part.path):
+    os.truncate(path, 0)
+print(kernel(2))
+kernel.unload()
+del kernel
+gc.collect()
+print("alive")
+"""
+
+
+def test_a_file_truncated_under_a_running_process(home: Path) -> None:
+    """A mapped file would end the process by a bus error: in a call, or when it is unloaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", VICTIM, str(home / "r")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["42", "alive"], "")
+
+
+def test_reused_descriptors_do_not_confuse_the_linker(real: Make) -> None:
+    """Loaded copies get names of their own, also after their descriptors are gone."""
+    runtime = real()
+    kernels = [
+        runtime.compile("k", f"ASCENDKIT_KERNEL int f() {{ return {n}; }}") for n in range(20)
+    ]
+    assert [kernel() for kernel in kernels] == list(range(20))
+    before = len(os.listdir("/proc/self/fd"))
+    runtime.compile("k", "ASCENDKIT_KERNEL int f() { return 99; }")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_where_copies_may_not_run(real: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, flags: int = 0) -> int:
+        raise OSError(38, "Function not implemented")
+
+    runtime = real()
+    source = "ASCENDKIT_KERNEL int only_here() { return 8; }"
+    folder = runtime.compile_without_load("k", source)
+    monkeypatch.setattr("os.memfd_create", refuse)
+    kernel = runtime.compile("k", source)
+    assert kernel() == 8
+    assert str(folder / "kernel.so") in Path("/proc/self/maps").read_text()
+
+
+def test_debuggers_find_the_file(real: Make) -> None:
+    kernel = real().compile(
+        "k", "ASCENDKIT_KERNEL int f() { return 8; }", HostOptions(debug_info=True)
+    )
+    assert kernel() == 8
+    assert str(kernel.path) in Path("/proc/self/maps").read_text()
