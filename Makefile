@@ -3,7 +3,8 @@
 #
 #   make demo                          budget, then checks (each stage says what it downloads)
 #   make test lint wheel docs status   PYTEST='-k budget' narrows the tests, JOBS=4 widens them
-#   TORCH_INDEX=URL                    take torch from an index of CPU wheels (default: pip's own)
+#   TORCH_INDEX=URL                    also look for torch on this index, such as one of CPU wheels:
+#                                      its 2.13.0+cpu is preferred to a plain 2.13.0
 #   PYTHON=python3.12                  interpreter of the environment, 3.11 or newer
 
 VENV ?= .venv
@@ -74,7 +75,8 @@ docs: $(VENV)/.docs status
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 status: $(VENV)/.base
-	$(PY) -m ascendkit status output=markdown > docs/status.md
+	$(PY) -m ascendkit status output=markdown > $(VENV)/status.md
+	mv $(VENV)/status.md docs/status.md
 
 startup: $(VENV)/.base
 	$(PY) -m ascendkit.doctor.startup
@@ -90,8 +92,8 @@ $(VENV)/.base: $(PINS)
 	@touch $@
 
 $(VENV)/.torch: $(VENV)/.base
-	@$(ANNOUNCE) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
-	@$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@$(ANNOUNCE) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(TORCH)
+	@$(PIP) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(TORCH)
 	@touch $@
 
 $(VENV)/.emu: $(VENV)/.torch

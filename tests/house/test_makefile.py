@@ -62,7 +62,7 @@ def test_it_installs_again_only_when_a_pin_changed(tmp_path: Path, pin: str | No
 def test_an_index_of_cpu_wheels_reaches_pip_and_the_announcement(tmp_path: Path) -> None:
     plan = make("-n", "demo-check", f"VENV={tmp_path}/env", "TORCH_INDEX=file:///cpu").stdout
     lines = [line for line in plan.splitlines() if "torch==" in line]
-    assert len(lines) == 2 and all("--index-url file:///cpu" in line for line in lines)
+    assert len(lines) == 2 and all("--extra-index-url file:///cpu" in line for line in lines)
 
 
 @pytest.mark.parametrize("broken", [None, "environment", "lint", "test"])
