@@ -86,7 +86,7 @@ clean:
 
 $(VENV)/.base: $(PINS)
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 on PATH; name one: make PYTHON=..." >&2; exit 2; }
-	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 2; }
 	@echo "installing the base set into $(VENV) (about 20 MB to download, no torch)"
 	@$(PIP) -e .
 	@touch $@

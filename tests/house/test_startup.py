@@ -14,6 +14,7 @@ def test_a_record_holds_what_was_run_and_where() -> None:
     record = startup.measure(["-c", "import time; time.sleep(0.05)"], repeats=3)
     assert record.command == "python -c import time; time.sleep(0.05)"
     assert 0.05 < record.min_s <= record.p50_s <= record.max_s
+    assert 0 < record.cpu_p50_s <= record.max_s + 0.02
     assert record.exit_code == 0 and record.repeats == 3
     assert record.machine and record.cores >= 1 and record.commit
 
