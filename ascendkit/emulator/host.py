@@ -62,12 +62,21 @@ class Call:
     args: tuple[Any, ...]
 
 
-def translate(host_mod: Any) -> Callable[[list[Argument]], list[Call]]:
-    """The Python function of the one entry function in ``host_mod``."""
+def translate(host_mod: Any) -> str:
+    """The Python text of the one entry function in ``host_mod``; see ``load``."""
     functions = list(host_mod.functions.values())
     if len(functions) != 1:
         raise HostTranslationError(f"{len(functions)} host functions, wanted 1")
-    return _Translator(functions[0]).compiled()
+    lines = _Translator(functions[0]).lines
+    return "\n".join(["def host(args):", "  calls = []", *lines, "  return calls"])
+
+
+def load(text: str) -> Callable[[list[Argument]], list[Call]]:
+    """The function whose text ``translate`` gave."""
+    scope: dict[str, Any] = {"Call": Call, "trunc_div": _trunc_div, "fail": _fail}
+    exec(compile(text, "<tilelang host function>", "exec"), scope)
+    function: Callable[[list[Argument]], list[Call]] = scope["host"]
+    return function
 
 
 def _is_zero(e: Any) -> bool:
@@ -96,13 +105,6 @@ class _Translator:
             if parameter.name == "num_args":
                 self.names[parameter] = "len(args)"
         self.statement(function.body)
-
-    def compiled(self) -> Callable[[list[Argument]], list[Call]]:
-        text = "\n".join(["def host(args):", "  calls = []", *self.lines, "  return calls"])
-        scope: dict[str, Any] = {"Call": Call, "trunc_div": _trunc_div, "fail": _fail}
-        exec(compile(text, "<tilelang host function>", "exec"), scope)
-        function: Callable[[list[Argument]], list[Call]] = scope["host"]
-        return function
 
     # ---- statements ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ascendkit.emulator import arguments, host
+from ascendkit.emulator import arguments, host, lowering_cache, toolchain
 from ascendkit.emulator.kernel import CORES, EmulatedKernel
 from ascendkit.errors import bad_type, bad_value
 
@@ -21,8 +21,8 @@ def ascend_target() -> Any:
     return Target({"kind": "ascend"})
 
 
-def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> Any:
-    """Lower a ``T.prim_func`` to TileLang's artifact (source, host and device functions).
+def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Lower a ``T.prim_func``; returns the AscendC ``source`` and the ``host`` function in Python.
 
     Raises:
         TypeError: not a prim_func.
@@ -32,10 +32,17 @@ def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> Any:
 
     if not isinstance(prim_func, tvm.tirx.PrimFunc):
         raise bad_type("function", prim_func, "a TileLang prim_func")
-    target = ascend_target()
-    context = tvm.transform.PassContext(opt_level=3, config=dict(pass_configs or {}))
-    with _lock, context, target:
-        return tilelang.lower(prim_func, target=target, enable_device_compile=False)
+    configs = dict(pass_configs or {})
+
+    def make() -> dict[str, str]:
+        target = ascend_target()
+        context = tvm.transform.PassContext(opt_level=3, config=configs)
+        with _lock, context, target:
+            artifact = tilelang.lower(prim_func, target=target, enable_device_compile=False)
+        return {"source": artifact.kernel_source, "host": host.translate(artifact.host_mod)}
+
+    name = lowering_cache.key(prim_func, configs)
+    return lowering_cache.remember(toolchain.cache_root() / "lowered", name, make)
 
 
 class LoweredKernel:
@@ -54,11 +61,10 @@ class LoweredKernel:
         pass_configs: Mapping[str, Any] | None = None,
     ) -> None:
         self.prim_func = prim_func
-        self.artifact = lower(prim_func, pass_configs)
-        self.kernel_source: str = self.artifact.kernel_source
-        self.params = self.artifact.params
+        lowered = lower(prim_func, pass_configs)
+        self.kernel_source = lowered["source"]
         self.result_idx = _indices(out_idx, len(prim_func.params))
-        self._host = host.translate(self.artifact.host_mod)
+        self._host = host.load(lowered["host"])
         self._kernels: dict[str, EmulatedKernel] = {}
         self._names = [_parameter_name(prim_func, p) for p in prim_func.params]
         self.last_seconds = 0.0

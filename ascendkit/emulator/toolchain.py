@@ -21,11 +21,10 @@ from ascendkit.jit import (
 
 HERE = Path(__file__).resolve().parent
 RUNTIME_FILES = ["fiber", "memory", "pipes", "sync", "scheduler", "fault", "record", "core", "gm_write", "copy", "l0", "mmad", "fixpipe", "simt", "launch"]
-# Registers are reinterpreted as other lane types; no multiply-add may be fused behind our back.
+# Registers are reinterpreted as other lane types.
 COMMON_FLAGS = (
     "-march=native",
     "-fno-strict-aliasing",
-    "-ffp-contract=off",
     "-fno-math-errno",
     "-fwrapv",
     "-g1",
@@ -62,17 +61,25 @@ def _jit() -> Runtime[HostOptions, HostLaunchOptions]:
     )
 
 
+def cache_root() -> Path:
+    """Folder of compiled kernels and of everything else worth keeping."""
+    return _jit().disk.roots[0]
+
+
 @cache
 def runtime() -> Kernel:
     """The precompiled runtime library."""
     text = "".join(f'#include "runtime/{name}.cc"\n' for name in RUNTIME_FILES)
-    options = HostOptions(output="library", optimize_level="3", extra_flags=COMMON_FLAGS)
+    flags = (*COMMON_FLAGS, "-ffp-contract=off")
+    options = HostOptions(output="library", optimize_level="3", extra_flags=flags)
     return _compile("emulator_runtime", text, options)
 
 
 def compile_kernel(text: str, kernel: source.Kernel, *, trace: bool) -> Kernel:
     """Compile one kernel of ``text``; ``trace`` chooses the instrumented build."""
-    flags = (*COMMON_FLAGS, "-DAK_TRACE") if trace else COMMON_FLAGS
+    # Scalar and SIMT code contracts a * b + c into one rounding, as the device compiler does:
+    # TileKernels' division-residual corrections are only right that way.
+    flags = (*COMMON_FLAGS, "-ffp-contract=fast", *(("-DAK_TRACE",) if trace else ()))
     options = HostOptions(
         output="kernel", optimize_level="2", extra_flags=flags, link_inputs=(runtime().path,)
     )

@@ -6,7 +6,7 @@
 
 #define AK_BINARY(NAME, EXPR)                                                                   \
   template <class T>                                                                            \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {                \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {                \
     using C [[maybe_unused]] = ak::compute_of<T>;                                               \
     ak::map2(dst, a, b, m, [](C x, C y) { return EXPR; });                                      \
     AK_OUT(#NAME, dst, sizeof(T));                                                              \
@@ -14,7 +14,7 @@
 // The scalar is first rounded to the lane type.
 #define AK_SCALAR(NAME, EXPR)                                                                   \
   template <class T, class S>                                                                   \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, S scalar, vector_bool m) {                    \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, S scalar, const vector_bool &m) {                    \
     using C = ak::compute_of<T>;                                                                \
     C y = C(ak::scalar_to<T>(scalar));                                                          \
     ak::map1(dst, a, m, [y](C x) { return EXPR; });                                             \
@@ -22,7 +22,7 @@
   }
 #define AK_UNARY(NAME, EXPR)                                                                    \
   template <class T>                                                                            \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {                              \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {                              \
     using C [[maybe_unused]] = ak::compute_of<T>;                                               \
     ak::map1(dst, a, m, [](C x) { return EXPR; });                                              \
     AK_OUT(#NAME, dst, sizeof(T));                                                              \
@@ -54,7 +54,7 @@ AK_UNARY(asc_ln, std::log(x))
 #undef AK_BINARY
 
 template <class T>
-inline void asc_exp_sub(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {
+AK_INSTR void asc_exp_sub(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {
   static_assert(ak::is_float<T>, "asc_exp_sub takes float lanes");
   ak::map2(dst, a, b, m, [](auto x, auto y) { return std::exp(x - y); });
   AK_OUT("asc_exp_sub", dst, sizeof(T));
@@ -63,10 +63,10 @@ inline void asc_exp_sub(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool
 // Bitwise logic ignores the lane's number format.
 #define AK_LOGIC(NAME, EXPR)                                                                \
   template <class T>                                                                        \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {            \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {            \
     using U = ak::uint_of<T>;                                                               \
     auto &d = reinterpret_cast<ak::Reg<U> &>(dst);                                          \
-    ak::map2(d, reinterpret_cast<ak::Reg<U> &>(a), reinterpret_cast<ak::Reg<U> &>(b), m,    \
+    ak::map2(d, reinterpret_cast<const ak::Reg<U> &>(a), reinterpret_cast<const ak::Reg<U> &>(b), m,    \
              [](U x, U y) { return U(EXPR); });                                             \
     AK_OUT(#NAME, dst, sizeof(T));                                                          \
   }
@@ -75,17 +75,17 @@ AK_LOGIC(asc_or, x | y)
 AK_LOGIC(asc_xor, x ^ y)
 #undef AK_LOGIC
 template <class T>
-inline void asc_not(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_not(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   using U = ak::uint_of<T>;
   auto &d = reinterpret_cast<ak::Reg<U> &>(dst);
-  ak::map1(d, reinterpret_cast<ak::Reg<U> &>(a), m, [](U x) { return U(~x); });
+  ak::map1(d, reinterpret_cast<const ak::Reg<U> &>(a), m, [](U x) { return U(~x); });
   AK_OUT("asc_not", dst, sizeof(T));
 }
 
 // Shift amounts are per lane, signed, of the data's width; or one scalar.
 #define AK_SHIFT(NAME, F)                                                                    \
   template <class T, class N>                                                                \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<N> by, vector_bool m) {            \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<N> &by, const vector_bool &m) {            \
     static_assert(sizeof(T) == sizeof(N), "one shift amount a lane");                        \
     ak::Reg<T> r;                                                                            \
     for (int i = 0; i < ak::Reg<T>::N; ++i) {                                                \
@@ -96,7 +96,7 @@ inline void asc_not(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
     AK_OUT(#NAME, dst, sizeof(T));                                                           \
   }                                                                                          \
   template <class T, class S>                                                                \
-  inline void NAME##_scalar(ak::Reg<T> &dst, ak::Reg<T> a, S by, vector_bool m) {            \
+  AK_INSTR void NAME##_scalar(ak::Reg<T> &dst, const ak::Reg<T> &a, S by, const vector_bool &m) {            \
     int64_t n = int64_t(by);                                                                 \
     ak::map1(dst, a, m, [n](T x) { return ak::lane::F<T>(x, n); });                          \
     AK_OUT(#NAME "_scalar", dst, sizeof(T));                                                 \
@@ -107,21 +107,21 @@ AK_SHIFT(asc_shiftright, shr)
 
 // Fused multiply-adds read the destination.
 template <class T, class S>
-inline void asc_axpy(ak::Reg<T> &dst, ak::Reg<T> a, S scalar, vector_bool m) {
+AK_INSTR void asc_axpy(ak::Reg<T> &dst, const ak::Reg<T> &a, S scalar, const vector_bool &m) {
   using C = ak::compute_of<T>;
   C s = C(ak::scalar_to<T>(scalar));
   ak::map2(dst, a, ak::Reg<T>(dst), m, [s](C x, C d) { return ak::lane::fma<T, C>(x, s, d); });
   AK_OUT("asc_axpy", dst, sizeof(T));
 }
 template <class T>
-inline void asc_madd(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {
+AK_INSTR void asc_madd(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {
   using C = ak::compute_of<T>;
   ak::map3(dst, ak::Reg<T>(dst), a, b, m,
            [](C d, C x, C y) { return ak::lane::fma<T, C>(d, x, y); });
   AK_OUT("asc_madd", dst, sizeof(T));
 }
 template <class T>
-inline void asc_mula(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {
+AK_INSTR void asc_mula(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {
   using C = ak::compute_of<T>;
   ak::map3(dst, ak::Reg<T>(dst), a, b, m,
            [](C d, C x, C y) { return ak::lane::fma<T, C>(x, y, d); });

@@ -83,7 +83,7 @@ inline void cast_from_fp4(Reg<bfloat16_t> &dst, const uint32_t *in, const vector
 }  // namespace ak
 
 template <class D, class S, class... C>
-inline void vcvt(ak::Reg<D> &dst, ak::Reg<S> src, vector_bool m, C... controls) {
+AK_INSTR void vcvt(ak::Reg<D> &dst, const ak::Reg<S> &src, const vector_bool &m, C... controls) {
   using namespace ak;
   if constexpr (std::is_same_v<D, float4_e2m1x2_t>)
     cast_to_fp4<E2M1>(reinterpret_cast<uint32_t *>(dst.lane), src, m, controls...);

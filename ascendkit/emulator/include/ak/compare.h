@@ -5,7 +5,7 @@
 
 #define AK_COMPARE(NAME, OP)                                                                   \
   template <class T>                                                                           \
-  inline void asc_##NAME(vector_bool &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {        \
+  AK_INSTR void asc_##NAME(vector_bool &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {        \
     vector_bool r;                                                                             \
     auto *word = reinterpret_cast<ak::uint_of<T> *>(r.bit);                                    \
     const auto *mask = reinterpret_cast<const ak::uint_of<T> *>(m.bit);                        \
@@ -15,7 +15,7 @@
     AK_OUT("asc_" #NAME, dst, 1);                                                              \
   }                                                                                            \
   template <class T, class S>                                                                  \
-  inline void asc_##NAME##_scalar(vector_bool &dst, ak::Reg<T> a, S scalar, vector_bool m) {   \
+  AK_INSTR void asc_##NAME##_scalar(vector_bool &dst, const ak::Reg<T> &a, S scalar, const vector_bool &m) {   \
     vector_bool r;                                                                             \
     auto *word = reinterpret_cast<ak::uint_of<T> *>(r.bit);                                    \
     const auto *mask = reinterpret_cast<const ak::uint_of<T> *>(m.bit);                        \
@@ -34,7 +34,7 @@ AK_COMPARE(le, <=)
 #undef AK_COMPARE
 
 template <class T>
-inline void asc_select(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool m) {
+AK_INSTR void asc_select(ak::Reg<T> &dst, const ak::Reg<T> &a, const ak::Reg<T> &b, const vector_bool &m) {
   ak::Reg<T> r;
   for (int i = 0; i < ak::Reg<T>::N; ++i) r.lane[i] = ak::active<T>(m, i) ? a.lane[i] : b.lane[i];
   dst = r;
@@ -42,7 +42,7 @@ inline void asc_select(ak::Reg<T> &dst, ak::Reg<T> a, ak::Reg<T> b, vector_bool 
 }
 
 template <class T, class S>
-inline void asc_duplicate_scalar(ak::Reg<T> &dst, S scalar, vector_bool m) {
+AK_INSTR void asc_duplicate_scalar(ak::Reg<T> &dst, S scalar, const vector_bool &m) {
   T v = ak::scalar_to<T>(scalar);
   ak::Reg<T> r;
   for (int i = 0; i < ak::Reg<T>::N; ++i) r.lane[i] = ak::active<T>(m, i) ? v : T{};
@@ -57,24 +57,24 @@ inline void broadcast_lane(Reg<T> &dst, const Reg<T> &a, int from, const vector_
 }
 }  // namespace ak
 template <class T>
-inline void asc_duplicate(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_duplicate(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::broadcast_lane(dst, a, 0, m);
   AK_OUT("asc_duplicate", dst, sizeof(T));
 }
 template <class T>
-inline void asc_duplicate_highest(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_duplicate_highest(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::broadcast_lane(dst, a, ak::Reg<T>::N - 1, m);
   AK_OUT("asc_duplicate_highest", dst, sizeof(T));
 }
 
 template <class T, class S>
-inline void asc_arange(ak::Reg<T> &dst, S first) {
+AK_INSTR void asc_arange(ak::Reg<T> &dst, S first) {
   for (int i = 0; i < ak::Reg<T>::N; ++i)
     dst.lane[i] = T(ak::compute_of<T>(ak::scalar_to<T>(first)) + ak::compute_of<T>(i));
   AK_OUT("asc_arange", dst, sizeof(T));
 }
 template <class T, class S>
-inline void asc_arange_descend(ak::Reg<T> &dst, S first) {
+AK_INSTR void asc_arange_descend(ak::Reg<T> &dst, S first) {
   for (int i = 0; i < ak::Reg<T>::N; ++i)
     dst.lane[i] = T(ak::compute_of<T>(ak::scalar_to<T>(first)) - ak::compute_of<T>(i));
   AK_OUT("asc_arange_descend", dst, sizeof(T));

@@ -6,7 +6,7 @@
 // dst[i] = base[index[i]]; 8-bit sources widen to 16-bit lanes. Inactive lanes are zero and do not
 // access memory.
 template <class D, class T, class I>
-inline void asc_gather(ak::Reg<D> &dst, const T *base, ak::Reg<I> index, vector_bool m) {
+AK_INSTR void asc_gather(ak::Reg<D> &dst, const T *base, const ak::Reg<I> &index, const vector_bool &m) {
   static_assert(sizeof(D) == sizeof(T) || (sizeof(T) == 1 && sizeof(D) == 2),
                 "gather keeps the element width, or widens 8 bits to 16");
   static_assert(ak::Reg<D>::N <= ak::Reg<I>::N, "one index a destination lane");
@@ -25,7 +25,7 @@ inline void asc_gather(ak::Reg<D> &dst, const T *base, ak::Reg<I> index, vector_
 
 // dst[i] = src[index[i]], the index taken modulo the lane count.
 template <class T, class I>
-inline void asc_gather(ak::Reg<T> &dst, ak::Reg<T> src, ak::Reg<I> index) {
+AK_INSTR void asc_gather(ak::Reg<T> &dst, const ak::Reg<T> &src, const ak::Reg<I> &index) {
   static_assert(sizeof(T) == sizeof(I), "one index a lane, of the same width");
   ak::Reg<T> r;
   for (int i = 0; i < ak::Reg<T>::N; ++i)
@@ -36,7 +36,7 @@ inline void asc_gather(ak::Reg<T> &dst, ak::Reg<T> src, ak::Reg<I> index) {
 
 // Eight 32-byte blocks at byte offsets taken from the first eight index lanes.
 template <class T>
-inline void asc_gather_datablock(ak::Reg<T> &dst, const T *base, vector_u32 index, vector_bool m) {
+AK_INSTR void asc_gather_datablock(ak::Reg<T> &dst, const T *base, const vector_u32 &index, const vector_bool &m) {
   constexpr int per_block = ak::kBlockBytes / sizeof(T);
   ak::Reg<T> r{};
   for (int i = 0; i < ak::Reg<T>::N; ++i) {
@@ -51,21 +51,21 @@ inline void asc_gather_datablock(ak::Reg<T> &dst, const T *base, vector_u32 inde
   AK_OUT("asc_gather_datablock", dst, sizeof(T));
 }
 template <class T>
-inline void asc_gather_datablock(ak::Reg<T> &dst, const T *base, vector_u32 index) {
+AK_INSTR void asc_gather_datablock(ak::Reg<T> &dst, const T *base, const vector_u32 &index) {
   asc_gather_datablock(dst, base, index, ak::make_mask<uint8_t>([](int) { return true; }));
 }
 
 // base[index[i]] = src[i] for active lanes, in lane order: the highest lane wins a collision.
 template <class T, class I>
-inline void asc_scatter(T *base, ak::Reg<T> src, ak::Reg<I> index, vector_bool m) {
-  AK_OUT("asc_scatter", src, sizeof(T));
+AK_INSTR void asc_scatter(T *base, const ak::Reg<T> &src, const ak::Reg<I> &index, const vector_bool &m) {
+  AK_STORED("asc_scatter", src, sizeof(T));
   // 8-bit data carries one element per 16-bit index.
   constexpr int lanes = ak::Reg<T>::N < ak::Reg<I>::N ? ak::Reg<T>::N : ak::Reg<I>::N;
   constexpr int step = ak::Reg<T>::N / lanes;
   for (int i = 0; i < lanes; ++i) {
     if (!ak::active<T>(m, i * step)) continue;
     T *p = base + ak::uint_of<I>(index.lane[i]);
-    *p = src.lane[i * step];
+    *p = stored.lane[i * step];
     AK_TOUCH(p, sizeof(T), true);
   }
 }

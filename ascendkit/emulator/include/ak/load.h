@@ -55,7 +55,7 @@ inline void load_brc_elem2datablock(Reg<T> &d, const T *p) {
 // NAME(dst, src, offset) and NAME_postupdate(dst, src&, step): load at src, then advance it.
 #define AK_LOAD(NAME, F, BYTES, ALIGN)                                                         \
   template <class T, class O>                                                                  \
-  inline void NAME(ak::Reg<T> &dst, const T *src, O offset) {                                  \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const T *src, O offset) {                                  \
     const T *p = ak::at_offset(src, offset);                                                   \
     ak::check_align(#NAME, p, ALIGN);                                                          \
     AK_TOUCH(p, BYTES, false);                                                                 \
@@ -63,11 +63,11 @@ inline void load_brc_elem2datablock(Reg<T> &d, const T *p) {
     AK_OUT(#NAME, dst, sizeof(T));                                                             \
   }                                                                                            \
   template <class T>                                                                           \
-  inline void NAME(ak::Reg<T> &dst, const T *src) {                                            \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const T *src) {                                            \
     NAME(dst, src, 0);                                                                         \
   }                                                                                            \
   template <class T>                                                                           \
-  inline void NAME##_postupdate(ak::Reg<T> &dst, T *&src, int32_t step) {                      \
+  AK_INSTR void NAME##_postupdate(ak::Reg<T> &dst, T *&src, int32_t step) {                      \
     ak::check_align(#NAME "_postupdate", src, ALIGN);                                          \
     AK_TOUCH(src, BYTES, false);                                                               \
     ak::F(dst, static_cast<const T *>(src));                                                   \
@@ -85,7 +85,7 @@ AK_LOAD(asc_loadalign_brc_elem2datablock, load_brc_elem2datablock, 8 * sizeof(T)
 #undef AK_LOAD
 
 template <class T, class O>
-inline void asc_loadalign_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const T *src, O offset) {
+AK_INSTR void asc_loadalign_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const T *src, O offset) {
   const T *p = ak::at_offset(src, offset);
   ak::check_align("asc_loadalign_deintlv", p, 32);
   AK_TOUCH(p, 512, false);
@@ -93,7 +93,7 @@ inline void asc_loadalign_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const T *src, 
   AK_OUT("asc_loadalign_deintlv", d0, sizeof(T));
 }
 template <class T>
-inline void asc_loadalign_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const T *src) {
+AK_INSTR void asc_loadalign_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const T *src) {
   asc_loadalign_deintlv(d0, d1, src, 0);
 }
 
@@ -113,7 +113,7 @@ namespace ak {
 inline uint8_t memory_bit(const uint32_t *p, int i) { return (p[i / 32] >> (i % 32)) & 1; }
 }  // namespace ak
 #define AK_PREDICATE_LOAD(NAME, INDEX, BYTES)                                             \
-  inline void NAME(vector_bool &dst, const uint32_t *src, int32_t offset) {               \
+  AK_INSTR void NAME(vector_bool &dst, const uint32_t *src, int32_t offset) {               \
     const uint32_t *p = src + offset;                                                     \
     ak::check_align(#NAME ".predicate", p, 4);                                            \
     AK_TOUCH(p, BYTES, false);                                                            \

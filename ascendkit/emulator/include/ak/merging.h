@@ -16,7 +16,7 @@ inline void settle(Reg<T> &dst, const Reg<T> &result, const vector_bool &m, M) {
 
 #define AK_MERGE2(NAME, API)                                                             \
   template <class T, class R, class M>                                                   \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, R b, vector_bool m, M mode) {          \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, R b, const vector_bool &m, M mode) {          \
     ak::Reg<T> r;                                                                        \
     API(r, a, b, m);                                                                     \
     ak::settle(dst, r, m, mode);                                                         \
@@ -44,7 +44,7 @@ AK_MERGE2(vshrs, asc_shiftright_scalar)
 
 #define AK_MERGE1(NAME, API)                                                      \
   template <class T, class M>                                                     \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m, M mode) {        \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m, M mode) {        \
     ak::Reg<T> r;                                                                 \
     API(r, a, m);                                                                 \
     ak::settle(dst, r, m, mode);                                                  \
@@ -67,7 +67,7 @@ AK_MERGE1(vsqz, asc_squeeze)
 // A full reduction merges only the lanes that hold its result: one for a sum, two for max and min.
 #define AK_MERGE_REDUCE(NAME, API, LANES)                                         \
   template <class D, class T, class M>                                            \
-  inline void NAME(ak::Reg<D> &dst, ak::Reg<T> a, vector_bool m, M mode) {        \
+  AK_INSTR void NAME(ak::Reg<D> &dst, const ak::Reg<T> &a, const vector_bool &m, M mode) {        \
     ak::Reg<D> r;                                                                 \
     API(r, a, m);                                                                 \
     auto written = ak::make_mask<ak::uint_of<D>>([](int i) { return i < LANES; }); \
@@ -81,7 +81,7 @@ AK_MERGE_REDUCE(vcmin, asc_reduce_min, 2)
 
 #define AK_MERGE_FMA(NAME, API)                                                              \
   template <class T, class S, class M>                                                       \
-  inline void NAME(ak::Reg<T> &dst, ak::Reg<T> a, S b, vector_bool m, M mode) {              \
+  AK_INSTR void NAME(ak::Reg<T> &dst, const ak::Reg<T> &a, S b, const vector_bool &m, M mode) {              \
     ak::Reg<T> r = dst;                                                                      \
     API(r, a, b, m);                                                                         \
     ak::settle(dst, r, m, mode);                                                             \
@@ -94,14 +94,14 @@ AK_MERGE_FMA(vaxpy, asc_axpy)
 
 // vdup broadcasts a scalar, or a register's lowest or highest lane when a position is given.
 template <class T, class S, class M>
-inline void vdup(ak::Reg<T> &dst, S scalar, vector_bool m, M mode) {
+AK_INSTR void vdup(ak::Reg<T> &dst, S scalar, const vector_bool &m, M mode) {
   ak::Reg<T> r;
   asc_duplicate_scalar(r, scalar, m);
   ak::settle(dst, r, m, mode);
   AK_OUT("::vdup", dst, sizeof(T));
 }
 template <class T, class P, class M>
-inline void vdup(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m, P, M mode) {
+AK_INSTR void vdup(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m, P, M mode) {
   ak::Reg<T> r;
   if constexpr (ak::tag::Pos(P{}) == ak::tag::Pos::Lowest) asc_duplicate(r, a, m);
   else asc_duplicate_highest(r, a, m);

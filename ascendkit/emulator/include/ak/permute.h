@@ -3,22 +3,23 @@
 
 #include "ak/reduce.h"
 
+// The destinations may be the sources.
 template <class T>
-inline void asc_intlv(ak::Reg<T> &d0, ak::Reg<T> &d1, ak::Reg<T> a, ak::Reg<T> b) {
-  constexpr int half_n = ak::Reg<T>::N / 2;
-  for (int i = 0; i < half_n; ++i) {
-    d0.lane[2 * i] = a.lane[i], d0.lane[2 * i + 1] = b.lane[i];
-    d1.lane[2 * i] = a.lane[half_n + i], d1.lane[2 * i + 1] = b.lane[half_n + i];
-  }
+AK_INSTR void asc_intlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const ak::Reg<T> &a, const ak::Reg<T> &b) {
+  constexpr int n = ak::Reg<T>::N;
+  T out[2 * n];
+  for (int i = 0; i < n; ++i) out[2 * i] = a.lane[i], out[2 * i + 1] = b.lane[i];
+  std::memcpy(d0.lane, out, ak::kRegBytes);
+  std::memcpy(d1.lane, out + n, ak::kRegBytes);
   AK_OUT("asc_intlv", d0, sizeof(T));
 }
 template <class T>
-inline void asc_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, ak::Reg<T> a, ak::Reg<T> b) {
-  constexpr int half_n = ak::Reg<T>::N / 2;
-  for (int i = 0; i < half_n; ++i) {
-    d0.lane[i] = a.lane[2 * i], d1.lane[i] = a.lane[2 * i + 1];
-    d0.lane[half_n + i] = b.lane[2 * i], d1.lane[half_n + i] = b.lane[2 * i + 1];
-  }
+AK_INSTR void asc_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const ak::Reg<T> &a, const ak::Reg<T> &b) {
+  constexpr int n = ak::Reg<T>::N;
+  T in[2 * n];
+  std::memcpy(in, a.lane, ak::kRegBytes);
+  std::memcpy(in + n, b.lane, ak::kRegBytes);
+  for (int i = 0; i < n; ++i) d0.lane[i] = in[2 * i], d1.lane[i] = in[2 * i + 1];
   AK_OUT("asc_deintlv", d0, sizeof(T));
 }
 
@@ -43,7 +44,7 @@ inline void unpack_lanes(Reg<D> &dst, const Reg<T> &a, int half) {
 }  // namespace ak
 #define AK_PACK(NAME, F, HALF)                             \
   template <class D, class T>                              \
-  inline void NAME(ak::Reg<D> &dst, ak::Reg<T> a) {        \
+  AK_INSTR void NAME(ak::Reg<D> &dst, const ak::Reg<T> &a) {        \
     ak::F(dst, a, HALF);                                   \
     AK_OUT(#NAME, dst, sizeof(D));                         \
   }
@@ -56,7 +57,7 @@ AK_PACK(asc_unpack_upper, unpack_lanes, 1)
 // Active lanes move to the bottom in order, the rest is zero. The byte count of the survivors is
 // kept for the unaligned store that follows.
 template <class T>
-inline void asc_squeeze(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_squeeze(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::Reg<T> r{};
   int n = 0;
   for (int i = 0; i < ak::Reg<T>::N; ++i)
@@ -67,7 +68,7 @@ inline void asc_squeeze(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
 }
 // How many active lanes precede each lane.
 template <class T>
-inline void asc_unsqueeze(ak::Reg<T> &dst, vector_bool m) {
+AK_INSTR void asc_unsqueeze(ak::Reg<T> &dst, const vector_bool &m) {
   static_assert(std::is_integral_v<T>, "asc_unsqueeze counts in integers");
   T n = 0;
   for (int i = 0; i < ak::Reg<T>::N; ++i) {
@@ -89,7 +90,7 @@ inline void histogram(vector_u16 &dst, const vector_u8 &a, const vector_bool &m,
 }
 }  // namespace ak
 #define AK_HISTOGRAM(NAME, CUMULATIVE, FIRST)                               \
-  inline void NAME(vector_u16 &dst, vector_u8 a, vector_bool m) {           \
+  AK_INSTR void NAME(vector_u16 &dst, const vector_u8 &a, const vector_bool &m) {           \
     ak::histogram<CUMULATIVE>(dst, a, m, FIRST);                            \
     AK_OUT(#NAME, dst, 2);                                                  \
   }
@@ -101,6 +102,6 @@ AK_HISTOGRAM(asc_cumulative_histogram_bin1, true, 128)
 
 // Orders memory accesses inside a vector function; execution here is already in order.
 template <class M>
-inline void asc_mem_bar(M type) {
+AK_INSTR void asc_mem_bar(M type) {
   AK_OUT("asc_mem_bar", type, 1);
 }

@@ -64,12 +64,12 @@ inline vector_bool tail_mask(uint32_t &left) {
 
 #define AK_MASKS(W, U)                                      \
   template <class P>                                        \
-  inline vector_bool asc_create_mask_b##W(P pattern) {      \
+  AK_INSTR vector_bool asc_create_mask_b##W(P pattern) {      \
     vector_bool m = ak::pattern_mask<U>(pattern);           \
     AK_OUT("asc_create_mask_b" #W, m, 1);                   \
     return m;                                               \
   }                                                         \
-  inline vector_bool asc_update_mask_b##W(uint32_t &left) { \
+  AK_INSTR vector_bool asc_update_mask_b##W(uint32_t &left) { \
     vector_bool m = ak::tail_mask<U>(left);                 \
     AK_OUT("asc_update_mask_b" #W, m, 1);                   \
     return m;                                               \
@@ -81,7 +81,7 @@ AK_MASKS(64, uint64_t)
 #undef AK_MASKS
 
 #define AK_PREDICATE(NAME, EXPR)                                                       \
-  inline void NAME(vector_bool &dst, vector_bool a, vector_bool b, vector_bool m) {    \
+  AK_INSTR void NAME(vector_bool &dst, const vector_bool &a, const vector_bool &b, const vector_bool &m) {    \
     for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = uint8_t((EXPR) & m.bit[i]);   \
     AK_OUT(#NAME ".predicate", dst, 1);                                                \
   }
@@ -89,11 +89,11 @@ AK_PREDICATE(asc_and, a.bit[i] & b.bit[i])
 AK_PREDICATE(asc_or, a.bit[i] | b.bit[i])
 AK_PREDICATE(asc_xor, a.bit[i] ^ b.bit[i])
 #undef AK_PREDICATE
-inline void asc_not(vector_bool &dst, vector_bool a, vector_bool m) {
+AK_INSTR void asc_not(vector_bool &dst, const vector_bool &a, const vector_bool &m) {
   for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = uint8_t((a.bit[i] ^ 1) & m.bit[i]);
   AK_OUT("asc_not.predicate", dst, 1);
 }
-inline void asc_select(vector_bool &dst, vector_bool a, vector_bool b, vector_bool m) {
+AK_INSTR void asc_select(vector_bool &dst, const vector_bool &a, const vector_bool &b, const vector_bool &m) {
   for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = m.bit[i] ? a.bit[i] : b.bit[i];
   AK_OUT("asc_select.predicate", dst, 1);
 }
@@ -113,7 +113,7 @@ inline vector_bool unpack_bits(const vector_bool &a, int half) {
 }
 // Works on groups of STEP bits, the width of one lane's predicate.
 template <int STEP>
-inline void interleave_bits(vector_bool &d0, vector_bool &d1, vector_bool a, vector_bool b) {
+inline void interleave_bits(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {
   uint8_t out[2 * kRegBytes];
   for (int i = 0; i < kRegBytes / STEP; ++i) {
     std::memcpy(out + 2 * i * STEP, a.bit + i * STEP, STEP);
@@ -123,7 +123,7 @@ inline void interleave_bits(vector_bool &d0, vector_bool &d1, vector_bool a, vec
   std::memcpy(d1.bit, out + kRegBytes, kRegBytes);
 }
 template <int STEP>
-inline void deinterleave_bits(vector_bool &d0, vector_bool &d1, vector_bool a, vector_bool b) {
+inline void deinterleave_bits(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {
   uint8_t in[2 * kRegBytes];
   std::memcpy(in, a.bit, kRegBytes);
   std::memcpy(in + kRegBytes, b.bit, kRegBytes);
@@ -135,7 +135,7 @@ inline void deinterleave_bits(vector_bool &d0, vector_bool &d1, vector_bool a, v
 }  // namespace ak
 
 #define AK_PREDICATE_MOVE(NAME, EXPR)                      \
-  inline void NAME(vector_bool &dst, vector_bool a) {      \
+  AK_INSTR void NAME(vector_bool &dst, const vector_bool &a) {      \
     dst = EXPR;                                            \
     AK_OUT(#NAME ".predicate", dst, 1);                    \
   }
@@ -146,7 +146,7 @@ AK_PREDICATE_MOVE(asc_unpack_upper, ak::unpack_bits(a, 1))
 #undef AK_PREDICATE_MOVE
 
 #define AK_PREDICATE_PAIR(NAME, W, STEP, F)                                                  \
-  inline void NAME##_b##W(vector_bool &d0, vector_bool &d1, vector_bool a, vector_bool b) {  \
+  AK_INSTR void NAME##_b##W(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {  \
     ak::F<STEP>(d0, d1, a, b);                                                               \
     AK_OUT(#NAME "_b" #W, d0, 1);                                                            \
   }

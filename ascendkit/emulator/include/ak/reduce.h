@@ -70,7 +70,7 @@ inline void reduce_best_blocks(Reg<T> &dst, const Reg<T> &a, const vector_bool &
 
 // Lane 0 receives the result; 8- and 16-bit integers sum at twice their width.
 template <class D, class T>
-inline void asc_reduce_sum(ak::Reg<D> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_reduce_sum(ak::Reg<D> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   static_assert(std::is_same_v<D, typename ak::Widen<T>::type>, "sum widens 8/16-bit integers");
   D v[ak::Reg<T>::N];
   for (int i = 0; i < ak::Reg<T>::N; ++i) v[i] = ak::active<T>(m, i) ? D(a.lane[i]) : D{};
@@ -81,19 +81,19 @@ inline void asc_reduce_sum(ak::Reg<D> &dst, ak::Reg<T> a, vector_bool m) {
 }
 // Lane 0 receives the value, lane 1 the bits of its index.
 template <class T>
-inline void asc_reduce_max(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_reduce_max(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::reduce_best<T, true>(dst, a, m);
   AK_OUT("asc_reduce_max", dst, sizeof(T));
 }
 template <class T>
-inline void asc_reduce_min(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_reduce_min(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::reduce_best<T, false>(dst, a, m);
   AK_OUT("asc_reduce_min", dst, sizeof(T));
 }
 
 // One result per 32-byte block, packed into the lowest lanes.
 template <class T>
-inline void asc_reduce_sum_datablock(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_reduce_sum_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   constexpr int per_block = ak::kBlockBytes / sizeof(T);
   T v[ak::Reg<T>::N];
   for (int i = 0; i < ak::Reg<T>::N; ++i) v[i] = ak::active<T>(m, i) ? a.lane[i] : T{};
@@ -104,18 +104,18 @@ inline void asc_reduce_sum_datablock(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool 
   AK_OUT("asc_reduce_sum_datablock", dst, sizeof(T));
 }
 template <class T>
-inline void asc_reduce_max_datablock(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_reduce_max_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::reduce_best_blocks<T, true>(dst, a, m);
   AK_OUT("asc_reduce_max_datablock", dst, sizeof(T));
 }
 template <class T>
-inline void asc_reduce_min_datablock(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_reduce_min_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::reduce_best_blocks<T, false>(dst, a, m);
   AK_OUT("asc_reduce_min_datablock", dst, sizeof(T));
 }
 // Sums of neighbours, packed into the lower half.
 template <class T>
-inline void asc_pair_reduce_sum(ak::Reg<T> &dst, ak::Reg<T> a, vector_bool m) {
+AK_INSTR void asc_pair_reduce_sum(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
   ak::Reg<T> r{};
   using C = ak::compute_of<T>;
   for (int i = 0; i < ak::Reg<T>::N / 2; ++i) {

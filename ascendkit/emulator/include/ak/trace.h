@@ -23,6 +23,9 @@ inline void check_align(const char *name, const void *p, uint32_t align) {
 }
 }  // namespace ak
 
+// Instructions are calls, not inlined loops: a kernel of hundreds of them still compiles in seconds.
+#define AK_INSTR __attribute__((noinline)) inline
+
 #if defined(AK_TRACE)
 // At the end of an instruction: RESULT is what it produced (a register, or data about to be stored).
 #define AK_OUT(NAME, RESULT, LANE_BYTES)                                                     \
@@ -33,8 +36,13 @@ inline void check_align(const char *name, const void *p, uint32_t align) {
     if (__builtin_expect(ak_slot->fault != 0, 0))                                            \
       ::ak::corrupt(ak_slot->fault, &(RESULT), sizeof(RESULT), LANE_BYTES);                  \
   } while (0)
+// At the start of a store: names the value that goes to memory `stored`.
+#define AK_STORED(NAME, VALUE, LANE_BYTES) \
+  auto stored = VALUE;                     \
+  AK_OUT(NAME, stored, LANE_BYTES)
 #define AK_TOUCH(P, BYTES, WRITE) ::ak::trace_access(P, BYTES, WRITE)
 #else
+#define AK_STORED(NAME, VALUE, LANE_BYTES) const auto &stored = VALUE
 #define AK_OUT(NAME, RESULT, LANE_BYTES) ((void)0)
 #define AK_TOUCH(P, BYTES, WRITE) ((void)0)
 #endif
