@@ -1,0 +1,204 @@
+"""torch.distributed: gloo on CPUs, NCCL on NVIDIA GPUs, HCCL (torch-npu) on Ascend.
+
+Rows travel by ``all_to_all_single`` as bytes (gloo refuses float8). Counts and checks travel by a
+gloo group of their own, also where rows travel by NCCL or HCCL, so that a deadline and a readable
+error do not depend on the device library.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from ascendkit.errors import unknown
+from ep_comm.errors import PeerFailed, PeerTimeout
+from ep_comm.transport.base import Transport, as_bytes, of_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+DEVICE_OF = {"gloo": "cpu", "nccl": "cuda", "hccl": "npu"}
+_made: Counter[tuple[int, ...]] = Counter()
+"""Transports by members: each of them counts alike, so the number can name a transport."""
+
+
+class TorchTransport:
+    """A :class:`Transport` over process groups.
+
+    Args:
+        ranks: global ranks, in group order.
+        backend: gloo, nccl or hccl.
+        capacity: most bytes of a blob.
+        timeout_s: how long a peer may be late.
+    """
+
+    owned = True
+
+    def __init__(self, ranks: Sequence[int], backend: str, capacity: int, timeout_s: float) -> None:
+        import torch.distributed as dist
+
+        self._ranks, self.backend = list(ranks), backend
+        self._capacity, self._timeout = capacity, timeout_s
+        self.rank, self.size = self._ranks.index(dist.get_rank()), len(self._ranks)
+        self.device = DEVICE_OF[backend]
+        limit = timedelta(seconds=timeout_s)
+        self._control = _group(self._ranks, "gloo", limit)
+        self._rows = self._control if backend == "gloo" else _group(self._ranks, backend, limit)
+        self._store = dist.distributed_c10d._get_default_store()
+        members = tuple(self._ranks)
+        _made[members] += 1
+        self._key = f"ep_comm/{_made[members]}/{'-'.join(map(str, members))}"
+        self._round = 0
+
+    def gather(self, blob: bytes, what: str) -> list[bytes]:
+        """See :class:`Transport`."""
+        import torch
+        import torch.distributed as dist
+
+        self._round += 1
+        self._note(what)
+        framed = len(blob).to_bytes(8, "little") + blob
+        mine = torch.zeros(self._capacity + 8, dtype=torch.uint8)
+        mine[: len(framed)] = torch.frombuffer(bytearray(framed), dtype=torch.uint8)
+        all_ = torch.empty(self.size * len(mine), dtype=torch.uint8)
+        self._guard(
+            what, lambda: dist.all_gather_into_tensor(all_, mine, group=self._control)
+        )
+        table = all_.view(self.size, -1).numpy()
+        sizes = [int.from_bytes(row[:8].tobytes(), "little") for row in table]
+        return [row[8 : 8 + size].tobytes() for row, size in zip(table, sizes)]
+
+    def exchange(
+        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray, what: str
+    ) -> list[torch.Tensor]:
+        """See :class:`Transport`."""
+        import torch
+        import torch.distributed as dist
+
+        sends = [int(c) for c in counts[self.rank]]
+        receives = [int(c) for c in counts[:, self.rank]]
+        found = []
+        for plane in planes:
+            source = as_bytes(plane)
+            width = source.shape[1]
+            got = torch.empty((sum(receives), width), dtype=torch.uint8, device=source.device)
+            # Every rank skips the same planes: widths are agreed and counts are shared.
+            if width and counts.sum():
+                rows = source.index_select(0, take)
+                self._guard(
+                    what,
+                    lambda got=got, rows=rows: dist.all_to_all_single(
+                        got, rows, receives, sends, group=self._rows
+                    ),
+                )
+            found.append(of_bytes(got, plane))
+        return found
+
+    def split(self, ranks: Sequence[int], num_bytes: int) -> Transport:
+        """See :class:`Transport`."""
+        members = [self._ranks[r] for r in ranks]
+        return TorchTransport(members, self.backend, self._capacity, self._timeout)
+
+    def fail(self, text: str) -> None:
+        """Leave the text in the store, where peers that miss this rank look."""
+        self._try(lambda: self._store.set(f"{self._key}/fail/{self.rank}", text))
+
+    def close(self) -> None:
+        """Destroy both groups."""
+        import torch.distributed as dist
+
+        if not dist.is_initialized():
+            return
+        if self._rows is not self._control:
+            dist.destroy_process_group(self._rows)
+        dist.destroy_process_group(self._control)
+
+    # -- who is missing ---------------------------------------------------------------------------
+    def _note(self, what: str) -> None:
+        self._store.set(f"{self._key}/last/{self.rank}", f"{self._round} {what}")
+
+    def _guard(self, what: str, call: Any) -> None:
+        start = time.monotonic()
+        try:
+            call()
+        except RuntimeError as e:
+            first = str(e).strip().splitlines()[0][:200]
+            raise self._missed(what, time.monotonic() - start, first) from e
+
+    def _missed(self, what: str, waited: float, reason: str) -> Exception:
+        late = []
+        for peer in range(self.size):
+            failure = self._read(f"{self._key}/fail/{peer}")
+            if failure:
+                return PeerFailed(f"rank {peer} left {what}: {failure}")
+            number, _, last = (self._read(f"{self._key}/last/{peer}") or "0 unknown").partition(" ")
+            if peer != self.rank and int(number) < self._round:
+                late.append(f"rank {peer} (round {number}, last call {last})")
+        who = ", ".join(late) or "a rank that had entered the call too"
+        return PeerTimeout(
+            f"rank {self.rank} waited {waited:.1f} s in {what} (round {self._round}, limit "
+            f"{self._timeout:g} s) for {who}; {self.backend}: {reason}"
+        )
+
+    def _read(self, key: str) -> str:
+        def get() -> str:
+            if not self._store.check([key]):
+                return ""
+            return bytes(self._store.get(key)).decode(errors="replace")
+
+        return str(self._try(get) or "")
+
+    def _try(self, call: Any) -> Any:
+        # The store lives in one of the ranks and may be gone with it.
+        try:
+            return call()
+        except Exception:
+            return None
+
+
+class TorchGroup:
+    """A process group as what a buffer is built on.
+
+    Args:
+        group: a ProcessGroup; the default group if None.
+        scaleup_ranks: consecutive ranks of one scale-up domain; LOCAL_WORLD_SIZE if None.
+    """
+
+    def __init__(self, group: Any = None, scaleup_ranks: int | None = None) -> None:
+        import os
+
+        import torch.distributed as dist
+
+        backend = str(dist.get_backend(group)).rpartition(":")[2]
+        if backend not in DEVICE_OF:
+            raise unknown("backend of the process group", backend, DEVICE_OF)
+        if backend == "hccl":
+            import torch_npu  # noqa: F401
+        self.backend, self._ranks = backend, dist.get_process_group_ranks(group or dist.group.WORLD)
+        self.rank, self.size = self._ranks.index(dist.get_rank()), len(self._ranks)
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+        near = local if self.size % local == 0 else self.size
+        self.scaleup_ranks = scaleup_ranks or min(near, self.size)
+
+    def connect(
+        self,
+        num_bytes: int,
+        capacity: int,
+        timeout_s: float,
+        ranks: Sequence[int] | None = None,
+    ) -> Transport:
+        """A transport over ``ranks`` (all by default); the library owns the memory."""
+        members = range(self.size) if ranks is None else ranks
+        return TorchTransport(
+            [self._ranks[r] for r in members], self.backend, capacity, timeout_s
+        )
+
+
+def _group(ranks: list[int], backend: str, limit: timedelta) -> Any:
+    import torch.distributed as dist
+
+    return dist.new_group(ranks, limit, backend, use_local_synchronization=True)
