@@ -56,9 +56,10 @@ def dump(record: Mapping[str, object]) -> bytes:
 
     Raises:
         TypeError: anything else, floats included: their text is not the same everywhere.
+        ValueError: an integer beyond 64 bits.
     """
     _check(record)
-    return json.dumps(record, indent=1, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(record, indent=1).encode() + b"\n"
 
 
 def _check(value: object) -> None:
@@ -70,7 +71,10 @@ def _check(value: object) -> None:
     elif isinstance(value, list):
         for item in value:
             _check(item)
-    elif not (value is None or isinstance(value, (str, int))):
+    elif isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise ValueError(f"metadata: got {value}, wanted an integer of at most 64 bits")
+    elif not (value is None or isinstance(value, str)):
         raise TypeError(
             f"metadata: got {type(value).__name__}, wanted str, int, bool, list or None"
         )

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 
 from ascendkit.cli import HELP, USAGE_ERROR
@@ -55,6 +56,9 @@ def main(argv: list[str]) -> int:
         return 0 if argv else USAGE_ERROR
     from ascendkit.jit import actions
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A root's name need not be text.
+        sys.stdout.reconfigure(errors="backslashreplace")
     command, settings = _parse(argv)
     action: Callable[[Settings], int] = getattr(actions, command)
     return action(settings)

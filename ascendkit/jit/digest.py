@@ -24,8 +24,11 @@ class Fnv:
         self._lanes = _SEEDS
 
     def update(self, part: str | bytes) -> Self:
-        """Feed the part's length (8 bytes, little-endian), then the part; text counts as UTF-8."""
-        data = part.encode() if isinstance(part, str) else bytes(part)
+        """Feed the part's length (8 bytes, little-endian), then the part; text counts as UTF-8.
+
+        Text from the system that is not UTF-8 counts as the bytes it stands for.
+        """
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         first, second = self._lanes
         first_factor, second_factor = _FACTORS
         for byte in len(data).to_bytes(8, "little") + data:

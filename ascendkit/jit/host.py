@@ -22,7 +22,7 @@ KERNEL_MACRO = (
 )
 """Marks a function as a kernel: exported by its plain name, in the section that is counted."""
 
-DEFAULT_FLAGS = ("-fPIC", "-fvisibility=hidden", "-Wall")
+DEFAULT_FLAGS = ("-fPIC", "-fvisibility=hidden")
 DEFAULT_LINK_FLAGS = ("-Wl,-z,defs",)
 """Every symbol must be found when linking: a missing one is a compile error, not a crash later."""
 

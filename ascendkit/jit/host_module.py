@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ascendkit.jit import forks
 from ascendkit.jit.arguments import Value, as_ctypes, check_by_value
 from ascendkit.jit.digest import content_digest
 from ascendkit.jit.elf import SHARED, Elf
 from ascendkit.jit.errors import LaunchError, LoadError
 from ascendkit.jit.files import read_file
 from ascendkit.jit.manifest import MARKER
-
-_lock = threading.Lock()
-_loaded: weakref.WeakValueDictionary[str, ctypes.CDLL] = weakref.WeakValueDictionary()
-_copies = itertools.count(1)
 
 
 class HostModule:
@@ -62,6 +59,44 @@ def convert(args: Sequence[object]) -> list[Value]:
     return [check_by_value(as_ctypes(arg)) for arg in args]
 
 
+class _Loader:
+    """The libraries of this process, one for each image."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: weakref.WeakValueDictionary[str, ctypes.CDLL] = weakref.WeakValueDictionary()
+        self._copies = itertools.count(1)
+        forks.register(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+    def open(self, path: Path, image: bytes) -> ctypes.CDLL:
+        key = content_digest(image)
+        with self._lock:
+            library = self._loaded.get(key)
+            if library is None:
+                library = self._loaded[key] = self._open_copy(path, image)
+            return library
+
+    def _open_copy(self, path: Path, image: bytes) -> ctypes.CDLL:
+        try:
+            with os.fdopen(os.memfd_create(path.name), "wb") as file:
+                file.write(image)
+                file.flush()
+                # The linker takes a name it has seen for the library it saw, and descriptors are
+                # reused: spell each path anew, with a counter written in "./" and ".//".
+                bits = f"{next(self._copies):b}"
+                spelling = "".join("./" if bit == "1" else ".//" for bit in bits)
+                return _dlopen(f"/proc/self/fd/{spelling}{file.fileno()}", path)
+        except (OSError, LoadError):
+            # No /proc, or a policy against code in anonymous files.
+            return _dlopen(str(path), path)
+
+
+_loader = _Loader()
+
+
 def load(path: Path, image: bytes, needed: Sequence[Path], *, by_path: bool = False) -> HostModule:
     """Load the shared object ``image`` that lies at ``path``.
 
@@ -78,7 +113,8 @@ def load(path: Path, image: bytes, needed: Sequence[Path], *, by_path: bool = Fa
         LoadError: the dynamic linker refuses.
     """
     libraries = [library for file in needed if (library := _dependency(file)) is not None]
-    return HostModule(path, _open(path, None if by_path else image), libraries)
+    library = _dlopen(str(path), path) if by_path else _loader.open(path, image)
+    return HostModule(path, library, libraries)
 
 
 def _dependency(path: Path) -> ctypes.CDLL | None:
@@ -89,32 +125,8 @@ def _dependency(path: Path) -> ctypes.CDLL | None:
     except (OSError, ValueError):
         return None
     # Other people's libraries may look for files beside them, and may be loaded already.
-    return _open(path, image if path.with_name(MARKER).exists() else None)
-
-
-def _open(path: Path, image: bytes | None) -> ctypes.CDLL:
-    if image is None:
-        return _dlopen(str(path), path)
-    key = content_digest(image)
-    with _lock:
-        library = _loaded.get(key)
-        if library is None:
-            library = _loaded[key] = _open_copy(path, image)
-        return library
-
-
-def _open_copy(path: Path, image: bytes) -> ctypes.CDLL:
-    try:
-        with os.fdopen(os.memfd_create(path.name), "wb") as file:
-            file.write(image)
-            file.flush()
-            # The linker takes a name it has seen for the library it saw, and descriptors are
-            # reused: spell each path anew, with a counter written in "./" and ".//".
-            spelling = "".join("./" if bit == "1" else ".//" for bit in f"{next(_copies):b}")
-            return _dlopen(f"/proc/self/fd/{spelling}{file.fileno()}", path)
-    except (OSError, LoadError):
-        # No /proc, or a policy against code in anonymous files.
-        return _dlopen(str(path), path)
+    ours = path.with_name(MARKER).exists()
+    return _loader.open(path, image) if ours else _dlopen(str(path), path)
 
 
 def _dlopen(name: str, path: Path) -> ctypes.CDLL:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ascendkit.jit import forks
+
 T = TypeVar("T")
 
 
@@ -18,6 +20,7 @@ class LazyInit(Generic[T]):
 
     def __init__(self, factory: Callable[[], T]) -> None:
         self.set(factory)
+        forks.register(self)
 
     def set(self, factory: Callable[[], T]) -> None:
         """Use ``factory`` from now on."""

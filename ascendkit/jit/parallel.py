@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -54,8 +55,15 @@ def compile_requests(
     threads = [threading.Thread(target=drive) for _ in range(min(workers, len(requests)))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        # Interrupted: finish what is under way, start nothing new.
+        with suppress(queue.Empty):
+            while True:
+                waiting.get_nowait()
+        raise
     return outcomes
 
 

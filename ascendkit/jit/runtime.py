@@ -6,13 +6,12 @@ import os
 import re
 import sys
 import time
-import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic
 
 from ascendkit.errors import bad_type, bad_value
-from ascendkit.jit import builder, history, lock
+from ascendkit.jit import builder, forks, history, lock
 from ascendkit.jit.backend import Backend, Job, Toolkit
 from ascendkit.jit.config import Config
 from ascendkit.jit.disk import DiskCache, Entry
@@ -29,7 +28,6 @@ from ascendkit.jit.request import Request
 MAX_TAG = 160
 _TAG = re.compile(r"[A-Za-z0-9_]+")
 _REMEMBERED = 4096
-_LOADS = 3
 
 
 class Runtime(Generic[CompilerT, LaunchT]):
@@ -66,7 +64,7 @@ class Runtime(Generic[CompilerT, LaunchT]):
         self._keys = KeyMaker(backend, config)
         self._kernels: MemoryCache[Kernel] = MemoryCache()
         self._names: dict[tuple[Any, ...], str] = {}
-        _alive.add(self)
+        forks.register(self)
 
     @property
     def toolkit(self) -> Toolkit:
@@ -100,7 +98,8 @@ class Runtime(Generic[CompilerT, LaunchT]):
         if kernel is not None and kernel.loaded:
             return kernel
         name = self._name(tag, source, options)
-        if kernel is not None:
+        kernel = self._kernels.find(name)
+        if kernel is not None and not kernel.loaded:
             self._kernels.drop(name)
         made = self._kernels.get(name, lambda: self._load(name, source, self.effective(options)))
         if len(self._names) >= _REMEMBERED:
@@ -204,25 +203,23 @@ class Runtime(Generic[CompilerT, LaunchT]):
             raise bad_type("source", source, "str")
         return f"{tag}.{self.cache_key(source, options)}"
 
-    def _load(self, name: str, source: str, options: CompilerT) -> Kernel:
-        for attempt in range(_LOADS):
-            entry = self._entry(name, source, options)
-            path = entry.directory / self.backend.artifact(options)
-            start = time.perf_counter()
-            try:
-                image = entry.read(path.name)
-                module, symbol = self.backend.load(path, image, options)
-            except (LoadError, Damage, OSError) as error:
-                # Pruned or replaced between proof and loading: build it again.
-                if attempt + 1 < _LOADS and not entry.is_sound():
-                    continue
-                if isinstance(error, LoadError):
-                    raise
-                raise LoadError(f"{path}: {error}") from error
-            if self._live.flag("JIT_PRINT_LOAD_TIME"):
-                _print(f"loaded {name} in {(time.perf_counter() - start) * 1e3:.3f} ms")
-            return Kernel(name, path, module, symbol)
-        raise LoadError(f"{name}: removed from the cache as often as it was built")
+    def _load(self, name: str, source: str, options: CompilerT, attempts: int = 3) -> Kernel:
+        entry = self._entry(name, source, options)
+        path = entry.directory / self.backend.artifact(options)
+        start = time.perf_counter()
+        try:
+            image = entry.read(path.name)
+            module, symbol = self.backend.load(path, image, options)
+        except (LoadError, Damage, OSError) as error:
+            # Pruned or replaced between proof and loading: build it again.
+            if attempts > 1 and not entry.is_sound():
+                return self._load(name, source, options, attempts - 1)
+            if isinstance(error, LoadError):
+                raise
+            raise LoadError(f"{path}: {error}") from error
+        if self._live.flag("JIT_PRINT_LOAD_TIME"):
+            _print(f"loaded {name} in {(time.perf_counter() - start) * 1e3:.3f} ms")
+        return Kernel(name, path, module, symbol)
 
     def _entry(self, name: str, source: str, options: CompilerT) -> Entry:
         found = self.disk.lookup(name)
@@ -256,23 +253,12 @@ class Runtime(Generic[CompilerT, LaunchT]):
         )
         return entry
 
-    def _after_fork(self) -> None:
-        self._toolkit.after_fork()
+    def after_fork(self) -> None:
+        """In a forked child: other threads' work is gone, and so are a device's handles."""
         if self.backend.fork_safe:
             self._kernels.abandon_flights()
         else:
             self._kernels.reset()
-
-
-_alive: weakref.WeakSet[Runtime[Any, Any]] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for runtime in list(_alive):
-        runtime._after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def _print(text: str) -> None:

@@ -14,6 +14,8 @@ from ascendkit.jit import CompileError, LaunchError, LoadError, Runtime, Toolkit
 from .conftest import Make, entries, leftovers
 from .device_backend import DeviceBackend, DeviceLaunchOptions, DeviceOptions, FakeTools
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 SOURCE = "__kernel__ add body"
 
 

@@ -16,6 +16,8 @@ from .conftest import Make, entries, leftovers
 from .fakes import FakeCompiler
 from .test_memory import together
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 BARRIER = 'touch "$here/inside"; while [ ! -e "$here/open" ]; do sleep 0.01; done; make'
 
 

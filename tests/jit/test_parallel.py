@@ -156,3 +156,29 @@ def test_workers_say_nothing_on_our_output(
     captured = capfd.readouterr()
     assert captured.out == ""
     assert json.dumps(captured.err).count("kernel.cpp") == 2
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from ascendkit.jit import Config, HostBackend, Runtime
+environ = {"PATH": os.environ["PATH"], "T_JIT_CACHE_DIR": sys.argv[2]}
+runtime = Runtime(HostBackend(sys.argv[1]), Config("/", "T"), environ=environ)
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    runtime.par_compile([("k", f"int x = {n};") for n in range(40)], workers=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_starts_nothing_new(home: Path, fake: FakeCompiler) -> None:
+    fake.act("sleep 0.2; make")
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(fake.path), str(home / "cache root")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=60,
+    )
+    assert done.stdout == "interrupted\n", done.stderr
+    assert fake.runs < 30

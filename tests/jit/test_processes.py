@@ -16,6 +16,8 @@ import pytest
 from .conftest import Make, entries, leftovers
 from .fakes import FakeCompiler
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 SCRIPT = Path(__file__).with_name("compile_once.py")
 SLOW = "sleep 0.3; make"
 

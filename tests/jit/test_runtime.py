@@ -253,3 +253,28 @@ def test_the_shared_runtime_writes_where_it_is_told(
     kernel = get_jit().compile("k", "ASCENDKIT_KERNEL int f() { return 6; }")
     assert (kernel(), kernel.path.is_relative_to(tmp_path / "x")) == (6, True)
     monkeypatch.setattr(shared_runtime, "_value", None)
+
+
+def test_reload_after_everything_was_forgotten(make: Make) -> None:
+    runtime = make()
+    kernel = runtime.compile("k", "int x;")
+    kernel.unload()
+    runtime.forget_includes()
+    assert runtime.compile("k", "int x;").loaded
+
+
+def test_names_that_are_not_text(make: Make, home: Path, fake: FakeCompiler) -> None:
+    """File names are bytes; those that are no UTF-8 work, and differ."""
+    odd = home / os.fsdecode(b"odd \xff\xfe")
+    odd.mkdir()
+    fake.path.rename(odd / "g++")
+    for name in ("banner", "template.so"):
+        (fake.folder / name).rename(odd / name)
+    environ = {"T_JIT_CACHE_DIR": str(odd / "root"), "CPATH": os.fsdecode(b"\xff")}
+    config = {"include_dirs": [odd], "backend": HostBackend(str(odd / "g++")), "environ": environ}
+    runtime = make(**config)
+    options = [HostOptions(extra_flags=[os.fsdecode(f)]) for f in (b"-D\xff", b"-D\xfe")]
+    kernels = [runtime.compile("k", "int x;", option) for option in options]
+    assert kernels[0].name != kernels[1].name
+    assert make(**config).compile("k", "int x;", options[0]).path == kernels[0].path
+    assert runtime.par_compile([("p", "int y;")])[0].is_relative_to(odd)
