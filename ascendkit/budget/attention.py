@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ascendkit.budget.attended import attended
 from ascendkit.budget.call import Call, linear
@@ -18,15 +19,14 @@ def attention(m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int)
     act, seq, tp = m.activation_format, rows // p.batch, p.tp
     heads = m.num_attention_heads // tp
     yield linear("q_a + kv", ws["qkv_a"], rows, act)
-    yield Call(
-        "norms, RoPE, cache write",
-        "tilekernels.norm",
-        dict(num_tokens=rows, hidden=m.q_lora_rank, out=act),
-        again=True,
-    )
-    yield linear("q_b", ws["q_b"], rows, act, tp=tp, again=True)
     rope = dict(num_tokens=rows, num_heads=heads, rope_dim=m.qk_rope_head_dim)
-    yield Call("norms, RoPE, cache write", "tilekernels.rope", rope, again=True)
+    normed = dict(num_tokens=rows, hidden=m.q_lora_rank, out=act)
+    yield from _branch(
+        "q",
+        Call("norms, RoPE, cache write", "tilekernels.norm", normed, again=True),
+        linear("q_b", ws["q_b"], rows, act, tp=tp, again=True),
+        Call("norms, RoPE, cache write", "tilekernels.rope", rope, again=True),
+    )
     if m.family in ("mla", "dsa"):
         yield from _mla(m, ws, p, rows, seq, heads)
         width = heads * m.v_head_dim
@@ -41,6 +41,11 @@ def attention(m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int)
     for name, label in (("o_a", "W_o_a"), ("o_b", "W_o_b"), ("o", "W_o")):
         if name in ws:
             yield linear(label, ws[name], rows, act, tp=tp)
+
+
+def _branch(name: str, *calls: Call) -> Iterator[Call]:
+    """Calls that may run beside those of other branches."""
+    return (replace(c, branch=name) for c in calls)
 
 
 def index_cache(
@@ -59,16 +64,17 @@ def index_cache(
         yield linear("index K", ws["index_k"], max(rows // layer.ratio, 1))
 
 
+def _cache_write(rows: int, hidden: int, entry_bytes: int) -> Call:
+    params = dict(num_tokens=rows, hidden=hidden, entry_bytes=entry_bytes)
+    return Call("norms, RoPE, cache write", "sparse_attn.kv_cache", params)
+
+
 def _mla(
     m: Model, ws: dict[str, Weight], p: Plan, rows: int, seq: int, heads: int
 ) -> Iterator[Call]:
     nope, v, kv = m.qk_nope_head_dim, m.v_head_dim, m.kv_lora_rank
     latent = kv + m.qk_rope_head_dim
-    yield Call(
-        "norms, RoPE, cache write",
-        "sparse_attn.kv_cache",
-        dict(num_tokens=rows, hidden=latent, entry_bytes=m.kv_entry_bytes),
-    )
+    yield from _branch("kv", _cache_write(rows, latent, m.kv_entry_bytes))
     absorbed = m.family == "dsa" or p.phase == "decode"
     if absorbed:
         # W_uk moves to the query side, W_uv to the output: one small product a head.
@@ -105,9 +111,12 @@ def _mla(
             keep="cheap",
         )
         return
-    yield from _index_queries(m, ws, p, rows)
-    yield linear("index K", ws["index_k"], rows, m.activation_format, keep="shared")
-    yield from _select(m, p, rows, attended(p.context, seq), p.context)
+    yield from _branch(
+        "index",
+        *_index_queries(m, ws, p, rows),
+        linear("index K", ws["index_k"], rows, m.activation_format, keep="shared"),
+        *_select(m, p, rows, attended(p.context, seq), p.context),
+    )
     yield _sparse(
         m,
         p,
@@ -124,34 +133,27 @@ def _mla(
 def _shared_kv(
     m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int, seq: int, heads: int
 ) -> Iterator[Call]:
-    yield Call(
-        "norms, RoPE, cache write",
-        "sparse_attn.kv_cache",
-        dict(num_tokens=rows, hidden=m.head_dim, entry_bytes=m.window_entry_bytes),
-    )
+    yield from _branch("kv", _cache_write(rows, m.head_dim, m.window_entry_bytes))
     ratio, role = layer.ratio, layer.role
     indexed = role not in ("swa", "hca")
     entry_bytes = m.kv_entry_bytes + (m.index_key_bytes if indexed else 0)
-    yield from index_cache(m, layer, ws, rows, entry_bytes)
+    yield from _branch("kv", *index_cache(m, layer, ws, rows, entry_bytes))
     selected = 0.0
     if indexed:
         selected = attended(p.context, seq, ratio, m.index_topk)
     elif role == "hca":
         selected = attended(p.context, seq, ratio)
     if "index_q" in ws:
-        yield from _index_queries(m, ws, p, rows)
+        yield from _branch("index", *_index_queries(m, ws, p, rows))
         keys, entries = attended(p.context, seq, ratio), p.context / ratio
         if role == "reindex":
             most = m.candidate_topk_blocks * m.candidate_block_size
             keys, entries = attended(p.context, seq, ratio, most), min(entries, most)
-        yield from _select(m, p, rows, keys, entries)
+        yield from _branch("index", *_select(m, p, rows, keys, entries))
         if role == "candidate":
             blocks = keys / m.candidate_block_size
-            yield Call(
-                "top-k",
-                "topk.radix_select",
-                dict(rows=rows, row_len=blocks, num_topk=m.candidate_topk_blocks),
-            )
+            chosen = dict(rows=rows, row_len=blocks, num_topk=m.candidate_topk_blocks)
+            yield from _branch("index", Call("top-k", "topk.radix_select", chosen))
     yield _sparse(
         m,
         p,

@@ -26,6 +26,7 @@ class Call:
             call keeps it already) or ``cheap`` (kept unless recompute is selective).
         again: selective recompute runs this call once more in the backward pass.
         role: layer roles the calls belong to, for the JSON report.
+        branch: calls of neighbouring branches may run beside each other; empty is the trunk.
     """
 
     label: str
@@ -36,6 +37,7 @@ class Call:
     keep: str = "own"
     again: bool = False
     role: str = ""
+    branch: str = ""
     key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

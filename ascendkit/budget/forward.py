@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ascendkit.budget.attention import attention, index_cache
 from ascendkit.budget.call import Call, linear
@@ -13,38 +13,68 @@ from ascendkit.model import Layer, Model, Weight, layer_weights, layers, step_we
 from ascendkit.model.layers import encoder_layers, mtp_layer
 
 
+@dataclass(frozen=True)
+class Segment:
+    """Calls that run ``times`` times in one pass: a kind of layer, or what surrounds the layers.
+
+    Args:
+        name: ``layer <role>``, ``embedding``, ``head``, ``source``, ``draft`` or ``pipeline``.
+        calls: one run of it, in order.
+        times: runs in a pass through all pipeline stages.
+        at: indices of the layers it stands for.
+    """
+
+    name: str
+    calls: tuple[Call, ...]
+    times: float
+    at: tuple[int, ...] = ()
+
+
 def forward(m: Model, p: Plan, scaleup_ranks: int) -> list[Call]:
     """Calls of one pass (one micro-batch in training), equal layers merged into one call."""
-    calls: list[Call] = []
-    for (layer, rows), times in _grouped(m, p).items():
-        for call in _layer(m, layer, p, rows, scaleup_ranks):
-            calls.append(replace(call, count=call.count * times / p.pp, role=layer.role))
-    calls += [replace(c, count=c.count / p.pp) for c in _around(m, p)]
-    calls += _truncated_source(m, p)
+    return [
+        replace(c, count=c.count * s.times / p.pp)
+        for s in segments(m, p, scaleup_ranks)
+        for c in s.calls
+    ]
+
+
+def segments(m: Model, p: Plan, scaleup_ranks: int) -> list[Segment]:
+    """The same pass, in the order it runs."""
+    found = []
+    for (layer, rows), at in _grouped(m, p).items():
+        calls = (replace(c, role=layer.role) for c in _layer(m, layer, p, rows, scaleup_ranks))
+        found.append(Segment(f"layer {layer.role}", tuple(calls), len(at), tuple(at)))
+    found += [
+        Segment("embedding", tuple(_entry(m, p)), 1),
+        Segment("head", tuple(_exit(m, p)), 1),
+        Segment("source", tuple(_truncated_source(m, p)), 1),
+    ]
     if p.mtp:
         passes = p.mtp if p.phase == "decode" else 1
         drafted = replace(p, seq=1) if p.phase == "decode" else p
-        for call in _mtp(m, drafted, scaleup_ranks):
-            calls.append(replace(call, count=call.count * passes / p.pp, role="mtp"))
+        calls = (replace(c, role="mtp") for c in _mtp(m, drafted, scaleup_ranks))
+        found.append(Segment("draft", tuple(calls), passes))
     if p.pp > 1:
         width = m.hidden_size * max(m.hc_mult, 1)
         link = "scaleup" if p.ranks <= scaleup_ranks else "scaleout"
         params = dict(num_values=p.tokens * width / p.tp, link=link)
-        calls.append(Call("pipeline send", "ep_comm.send_recv", params, (p.pp - 1) / p.pp))
-    return calls
+        send = Call("pipeline send", "ep_comm.send_recv", params)
+        found.append(Segment("pipeline", (send,), p.pp - 1))
+    return [s for s in found if s.calls]
 
 
-def _grouped(m: Model, p: Plan) -> Counter[tuple[Layer, int]]:
-    """Layers that cost the same, with the tokens that reach them, and how many there are."""
+def _grouped(m: Model, p: Plan) -> dict[tuple[Layer, int], list[int]]:
+    """Layers that cost the same, with the tokens that reach them, and which they are."""
     encoder = encoder_layers(m)
-    found: Counter[tuple[Layer, int]] = Counter()
+    found: dict[tuple[Layer, int], list[int]] = {}
     for layer in layers(m):
         rows = p.tokens
         if p.phase == "prefill" and layer.index >= encoder and m.decoder_prefill_tokens:
             rows = p.batch * min(p.seq, m.decoder_prefill_tokens)
         # Engram tables differ in size only; the index is dropped so that equal layers merge.
         index = layer.index if layer.engram else -1
-        found[replace(layer, index=index), rows] += 1
+        found.setdefault((replace(layer, index=index), rows), []).append(layer.index)
     return found
 
 
@@ -127,7 +157,7 @@ def _moe(
     m: Model, p: Plan, ws: dict[str, Weight], all_rows: int, scaleup_ranks: int
 ) -> Iterator[Call]:
     rows = max(all_rows // p.tp, 1)
-    e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
+    e, k = m.n_routed_experts, m.num_experts_per_tok
     yield linear("router", ws["router"], rows, d="fp32", keep="shared")
     yield Call(
         "router", "tilekernels.moe_topk_gate", dict(num_tokens=rows, num_experts=e, num_topk=k)
@@ -142,6 +172,17 @@ def _moe(
         num_groups=m.n_group,
         topk_groups=m.topk_group,
     )
+    yield from (
+        replace(c, branch="shared")
+        for c in _dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
+    )
+    yield from (replace(c, branch="routed") for c in _routed(m, p, ws, rows, wire))
+
+
+def _routed(
+    m: Model, p: Plan, ws: dict[str, Weight], rows: int, wire: dict[str, Any]
+) -> Iterator[Call]:
+    e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
     yield Call("dispatch", "ep_comm.dispatch", {**wire, "dtype": act})
     local = e // p.ep
     touched = local * (1 - (1 - k / e) ** (rows * p.ep))
@@ -157,7 +198,6 @@ def _moe(
     yield Call(
         "expert GEMMs", "gemm_mad.grouped", {**routed, "n": down.n, "k": down.k}, keep="cheap"
     )
-    yield from _dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
     yield Call("combine", "ep_comm.combine", wire)
 
 
@@ -181,15 +221,21 @@ def _engram(m: Model, p: Plan, ws: dict[str, Weight], rows: int) -> Iterator[Cal
     )
 
 
-def _around(m: Model, p: Plan) -> Iterator[Call]:
-    """Embedding, final norm and head; prefill needs logits of the last token only."""
-    rows = p.batch if p.phase == "prefill" else p.tokens
+def _entry(m: Model, p: Plan) -> Iterator[Call]:
+    """Embedding of the tokens, and the streams it opens."""
     h = m.hidden_size
     yield Call("embedding", "tilekernels.embedding", dict(num_tokens=p.tokens, hidden=h))
     if m.hc_mult:
         yield Call(
             "mHC", "tilekernels.mhc.expand", dict(num_tokens=p.tokens, hidden=h, streams=m.hc_mult)
         )
+
+
+def _exit(m: Model, p: Plan) -> Iterator[Call]:
+    """Final norm and head; prefill needs logits of the last token only."""
+    rows = p.batch if p.phase == "prefill" else p.tokens
+    h = m.hidden_size
+    if m.hc_mult:
         yield Call(
             "mHC", "tilekernels.mhc.head", dict(num_tokens=rows, hidden=h, streams=m.hc_mult)
         )
@@ -210,10 +256,7 @@ def _truncated_source(m: Model, p: Plan) -> list[Call]:
     rows = p.tokens - p.batch * m.decoder_prefill_tokens
     entry_bytes = m.kv_entry_bytes + m.index_key_bytes
     ws = layer_weights(m, source)
-    return [
-        replace(c, count=c.count / p.pp, role=source.role)
-        for c in index_cache(m, source, ws, rows, entry_bytes)
-    ]
+    return [replace(c, role=source.role) for c in index_cache(m, source, ws, rows, entry_bytes)]
 
 
 def _mtp(m: Model, p: Plan, scaleup_ranks: int) -> Iterator[Call]:

@@ -1,0 +1,177 @@
+"""Which curve times a call: its own, a relative's, another chip's, or the peak; each step marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ascendkit.budget.call import Call
+from ascendkit.budget.curves.curve import Curve, Sample
+from ascendkit.budget.curves.rows import Row, donors, floor, rows
+from ascendkit.budget.curves.work import Key, ideal, key_of
+from ascendkit.hardware import Device, device
+
+SPREAD = {"T": 0.35, "A": 0.6}
+"""Standard error of log(time) added to what is transferred or assumed. Measured: on the NVIDIA
+tables, rows of one device predicted from another's scatter by 0.2 to 0.4; peaks by 0.6."""
+
+OUTSIDE = 0.1
+"""Added beyond the measured range."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Time of one call on a device.
+
+    Args:
+        seconds: expected time, launch floor included.
+        idle: of it, launch floor and latency, which leave the device to others.
+        sigma: standard error of log(seconds).
+        mark: ``M``, ``P``, ``T`` or ``A``.
+        rows: ids of the nearest rows.
+        source: text of the nearest row's source.
+        how: one line on what was done.
+        inside: False beyond the measured range.
+        overlapped: rows were measured with other work running beside.
+    """
+
+    seconds: float
+    idle: float
+    sigma: float
+    mark: str
+    rows: tuple[str, ...] = ()
+    source: str = ""
+    how: str = "launch only"
+    inside: bool = True
+    overlapped: bool = False
+
+
+@dataclass(frozen=True)
+class Stack:
+    """How kernels are chosen and launched: phase, launch mode, and rows left out.
+
+    Args:
+        phase: ``train``, ``prefill`` or ``decode``.
+        launch: ``graph``, ``queued`` or ``eager``.
+        without: prefixes of sources and row ids that may not be used (leave-one-group-out).
+    """
+
+    phase: str
+    launch: str = "graph"
+    without: tuple[str, ...] = ()
+
+
+def timing(call: Call, on: Device, stack: Stack) -> Timing:
+    """Time of one call of ``call`` on a device."""
+    return _timing(call.op, call.key[1:], on, stack)
+
+
+@lru_cache(maxsize=65536)
+def _timing(op: str, params: tuple[tuple[str, object], ...], on: Device, stack: Stack) -> Timing:
+    call = Call("", op, dict(params))
+    under, under_mark, _ = floor(on.key, stack.launch)
+    under *= call.cost.launches
+    work = ideal(call, on)
+    if not max(work):
+        return Timing(under, under, 0.1, under_mark)
+    found = _best(key_of(call, on), on, stack)
+    if found is None:
+        return Timing(
+            max(work) + under, under, SPREAD["A"], "A", how="peak rates, no measured row",
+            inside=False,
+        )  # fmt: skip
+    curve, rows_of, mark, how = found
+    inside = mark == "T" or curve.inside(work)
+    near = [rows_of[s.id] for s in curve.nearest(work)]
+    return Timing(
+        curve.seconds(work) + under,
+        curve.latency + under,
+        math.hypot(curve.spread, SPREAD.get(mark, 0.0), 0.0 if inside else OUTSIDE),
+        mark,
+        tuple(dict.fromkeys(r.id for r in near)),
+        near[0].source,
+        how,
+        inside,
+        any(r.overlapped for r in near),
+    )
+
+
+_Found = tuple[Curve, dict[str, Row], str, str]
+
+
+@lru_cache(maxsize=4096)
+def _best(key: Key, on: Device, stack: Stack) -> _Found | None:
+    """The first curve of the chain that has rows, its mark, and the step taken."""
+    for step in _chain(on.key):
+        where, alike, mark, how = step
+        got = _curve(key, where, alike, stack)
+        if got is not None:
+            curve, rows_of = got
+            own = "P" if any(r.mark == "P" for r in rows_of.values()) else "M"
+            return curve, rows_of, mark or own, how
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _curve(
+    key: Key, where: str, alike: str, stack: Stack
+) -> tuple[Curve, dict[str, Row]] | None:
+    fits = ALIKE[alike]
+    chosen = [
+        (row, sample)
+        for other, row, sample in _samples(where, stack.without)
+        if fits(key, other) and (alike != "same kernel" or stack.phase in (row.phase or stack.phase))
+    ]
+    if not chosen:
+        return None
+    return Curve([s for _, s in chosen]), {r.id: r for r, _ in chosen}
+
+
+ALIKE: dict[str, Callable[[Key, Key], bool]] = {
+    "same kernel": lambda k, o: k == o,
+    "another phase's kernel": lambda k, o: k == o,
+    "another format": lambda k, o: (k.op, k.variant) == (o.op, o.variant),
+    "the op's other pass": lambda k, o: k.op == o.op,
+    "a related op": lambda k, o: (k.family, k.dtype) == (o.family, o.dtype),
+    "a related op in another format": lambda k, o: k.family == o.family,
+}
+"""Steps away from the call's own curve, nearest first."""
+
+
+@lru_cache(maxsize=64)
+def _chain(device_key: str) -> tuple[tuple[str, str, str, str], ...]:
+    """Where to look, how alike it must be, the mark, and what the report says."""
+    near, *others = ALIKE
+    steps = [(device_key, near, "", "rows of this op on this device")]
+    steps += [
+        (d, near, "T", f"latency and utilisation of this op on {d}") for d in donors(device_key)
+    ]
+    steps += [(device_key, a, "T", f"{a} on this device") for a in others[:2]]
+    steps += [(device_key, others[2], "T", f"{others[2]} on this device")]
+    steps += [(d, others[0], "T", f"{others[0]} on {d}") for d in donors(device_key)]
+    steps += [(device_key, others[3], "T", f"{others[3]} on this device")]
+    steps += [(d, a, "T", f"{a} on {d}") for d in donors(device_key) for a in others[1:3]]
+    steps += [(device_key, others[4], "T", f"{others[4]} on this device")]
+    steps += [(d, a, "T", f"{a} on {d}") for d in donors(device_key) for a in others[3:]]
+    return tuple(steps)
+
+
+@lru_cache(maxsize=256)
+def _samples(where: str, without: tuple[str, ...]) -> tuple[tuple[Key, Row, Sample], ...]:
+    """Rows of a device with their ideal times; a row with several calls stands for the largest."""
+    on, found = device(where), []
+    for row in rows(where):
+        if any(row.source.startswith(w) or row.id.startswith(w) for w in without):
+            continue
+        parts = [tuple(c.count * v for v in ideal(c, on)) for c in row.calls]
+        work = tuple(map(sum, zip(*parts, strict=True)))
+        if not 0 < max(work) <= 1.02 * row.seconds:
+            # Faster than the peak of the device: not a time of this work.
+            continue
+        main = max(row.calls, key=lambda c: c.count * max(ideal(c, on)))
+        n = main.count if len(row.calls) == 1 else 1.0
+        sample = Sample(tuple(v / n for v in work), row.seconds / n, row.id)
+        found.append((key_of(main, on), row, sample))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""How operators overlap: chains of calls over shared resources, and pipeline schedules over ranks."""
