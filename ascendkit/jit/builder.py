@@ -34,7 +34,7 @@ def build(
     with disk.writing():
         files.write_file(job.directory / backend.source_file, source.encode())
     backend.compile(job)
-    command = "\n".join(map(shlex.join, job.commands))
+    command = "\n".join(map(shlex.join, _portable(job)))
     if job.options.post_hook:
         hook = hook_path(config, job.options.post_hook)
         job.run([sys.executable, str(hook), str(job.directory / backend.artifact(job.options))])
@@ -49,6 +49,11 @@ def build(
     with disk.writing():
         files.write_file(job.directory / METADATA, dump(record))
     return command
+
+
+def _portable(job: Job[CompilerT]) -> list[list[str]]:
+    """The commands as if run where the entry will be."""
+    return [[word.replace(str(job.directory), ".") for word in row] for row in job.commands]
 
 
 def dump(record: Mapping[str, object]) -> bytes:

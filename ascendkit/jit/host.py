@@ -102,9 +102,9 @@ class HostBackend:
         """One compiler run, two with ``dump_asm``."""
         options = job.options
         compiling, linking, _ = self.flags(options, job.toolkit)
-        head = [str(job.toolkit.path), *compiling]
-        if options.debug_info:
-            head.append(f"-ffile-prefix-map={job.directory}=.")
+        # Line tables must not name the temporary folder: the artifact would differ by builder.
+        here = f"-ffile-prefix-map={job.directory}=."
+        head = [str(job.toolkit.path), *compiling, here]
         for folder in job.include_dirs:
             head += ["-I", str(folder)]
         if options.dump_asm:
