@@ -1,0 +1,309 @@
+"""topk_gate on NVIDIA GPUs, in TileLang: a threshold first, then a sort of what passes it.
+
+``lanes`` lanes of a warp share a token; each holds its scores in registers, split into ``groups``.
+
+1. *Threshold.* The k-th largest of all group maxima, by a comparator network in registers and a
+   butterfly over the lanes. At least k scores reach it, and every score of the top k does.
+2. *Candidates.* A bit per score that reaches the threshold, a prefix sum over the lanes, and a list
+   in shared memory: about k + 1 or 2 of them on random scores.
+3. *Order.* A candidate's rank is the number of candidates before it. Score and index are packed
+   into one 52-bit key, larger first and then smaller index first, and compared as a double: a
+   positive double orders as its bits do, and the FP64 unit is idle here.
+
+A row with more candidates than the list holds (many equal scores), or whose threshold is -inf,
+sends its warp down the slow path: k rounds of arg-max over the registers, exact for any input.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ascendkit.op import Case, Support
+
+if TYPE_CHECKING:
+    import torch
+
+WARP = 32
+MAX_SCORES = 64
+"""Scores a lane may hold: registers for them, and bits of the candidate mask."""
+MAX_EXPERTS = WARP * MAX_SCORES
+LAST_INDEX = (1 << 20) - 1
+"""Low bits of a key hold ``LAST_INDEX - index``, so that the smaller index is the larger key."""
+
+
+STRIDE = 16
+"""Keys compared at a time; lists are filled up to a multiple."""
+PAD = 2
+"""Between the lists of two tokens: room for the threshold, and other banks for other tokens."""
+MAGIC, MAGIC_BITS = 1 << 23, 0x4B000000
+"""The float from which on the next one is one more, and its bits."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a shape is laid out on a warp.
+
+    Args:
+        lanes: lanes that share a token, a power of two.
+        groups: groups of scores in a lane.
+        width: scores in one load instruction.
+        warps: warps in a block.
+        capacity: candidates the list of a token holds, a multiple of 4 and of ``lanes``.
+    """
+
+    lanes: int
+    groups: int
+    width: int
+    warps: int
+    capacity: int
+
+
+def plan(num_tokens: int, num_experts: int, num_topk: int) -> Plan:
+    """The layout for a shape; measured on an H200 (docs/topk_gate.md)."""
+    width = 4 if num_experts % 4 == 0 else 2 if num_experts % 2 == 0 else 1
+    few = num_tokens <= FEW_TOKENS
+    held = 8 if few else 32
+    lanes = min(WARP, max(16, pow2(num_topk), pow2(-(-num_experts // held))))
+    scores = width * -(-num_experts // (width * lanes))
+    groups = min(scores, max(1, -(-3 * num_topk // (2 * lanes))))
+    capacity = num_topk + 2 * lanes
+    return Plan(lanes, groups, width, 1 if few else 4, capacity)
+
+
+FEW_TOKENS = 1024
+
+
+def pow2(n: int) -> int:
+    """Smallest power of two that is at least ``n``."""
+    return 1 << (n - 1).bit_length() if n > 1 else 1
+
+
+def supports(case: Case) -> Support:
+    """Every legal shape up to ``MAX_EXPERTS`` experts."""
+    experts = int(case.params["num_experts"])
+    if experts > MAX_EXPERTS:
+        return Support(False, f"{experts} experts; a warp holds at most {MAX_EXPERTS}")
+    return Support(True)
+
+
+def run(scores: "torch.Tensor", num_topk: int, *, out: "torch.Tensor") -> None:
+    """Fill ``out`` (num_tokens, num_topk) int64 from ``scores`` (num_tokens, num_experts) float32."""
+    num_tokens, num_experts = scores.shape
+    kernel(num_experts, num_topk, plan(num_tokens, num_experts, num_topk))(scores, out)
+
+
+@lru_cache(maxsize=256)
+def kernel(num_experts: int, num_topk: int, layout: Plan, arch: str = "") -> Any:
+    """The compiled kernel of a shape; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
+    import tilelang
+
+    keys = tilelang.PassConfigKey
+    return tilelang.compile(
+        prim_func(num_experts, num_topk, layout),
+        target={"kind": "cuda", "arch": arch} if arch else "cuda",
+        pass_configs={
+            # Lists are private to a warp, ordered by T.sync_warp; a block barrier in divergent
+            # code would hang.
+            keys.TL_DISABLE_THREAD_STORAGE_SYNC: True,
+            keys.TL_DISABLE_WARP_SPECIALIZED: True,
+            # Rows are clamped below, so loads need no guard of their own.
+            keys.TL_DISABLE_SAFE_MEMORY_ACCESS: True,
+        },
+    )
+
+
+def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
+    """The TileLang program: scores float32 (num_tokens, E) -> topk_idx int64 (num_tokens, K)."""
+    from tilelang import language as T
+
+    E, K = num_experts, num_topk
+    L, W = layout.lanes, layout.width
+    span, tokens_per_block = W * L, WARP // L * layout.warps
+    chunks = tuple(range(0, E, span))
+    V = len(chunks) * W
+    size = -(-V // layout.groups)
+    groups = tuple(tuple(range(i, min(i + size, V))) for i in range(0, V, size))
+    G = len(groups)
+    word = "uint32" if V <= 32 else "uint64"
+    byte = tuple(range(0, V, 8))
+    shifts = tuple(1 << i for i in range(L.bit_length() - 1))
+    # Maxima first, then candidates: two lists a token, read STRIDE keys at a time.
+    maxima, room = -(-L * G // STRIDE) * STRIDE, layout.capacity
+    pitch = maxima + room + STRIDE + PAD
+    N = T.dynamic("num_tokens")
+    inf = T.infinity("float32")
+
+    def tree(values):
+        """The largest of some values, in as few dependent steps as possible."""
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2])
+            values = [T.max(a, b) for a, b in pairs] + values[len(values) & ~1 :]
+        return values[0]
+
+    @T.macro
+    def pack(key, value, index):
+        # Adding 0.0 makes -0.0 equal to 0.0.
+        plain = T.ieee_add(value, T.float32(0))
+        raw = T.reinterpret(plain, "uint32")
+        flip = T.if_then_else(plain < 0, T.uint32(0xFFFFFFFF), T.uint32(0x80000000))
+        key[0] = (T.cast(raw ^ flip, "int64") << T.int64(20)) | T.cast(LAST_INDEX - index, "int64")
+
+    @T.macro
+    def count_larger(keys, start, n, mine, rank):
+        rank[0] = T.float32(MAGIC)
+        for j in T.unroll(T.ceildiv(n, STRIDE), annotations={"pragma_unroll_factor": 1}):
+            for q in tuple(range(STRIDE)):
+                other = keys[start + STRIDE * j + q]
+                if T.reinterpret(other, "float64") > T.reinterpret(mine, "float64"):
+                    rank[0] = rank[0] + T.float32(1)
+
+    @T.macro
+    def mark(x, t, part, mask):
+        # Bits are summed as floats, eight to a sum: adds run beside the compares, on another pipe.
+        # From 2**23 on the low bits of a float are an integer, so no conversion is needed.
+        mask[0] = T.cast(0, word)
+        for i, first in enumerate(byte):
+            part[i] = T.float32(0 if i % 2 else MAGIC)
+            for e in tuple(range(first, min(first + 8, V))):
+                if x[e] >= t:
+                    part[i] = part[i] + T.float32(1 << (e - first))
+        for i in tuple(range(0, len(byte), 2)):
+            if i + 1 < len(byte):
+                part[i] = part[i] + part[i + 1] * T.float32(256)
+            bits = T.reinterpret(part[i], "uint32") & T.uint32(0xFFFF)
+            mask[0] = mask[0] | (T.cast(bits, word) << T.cast(8 * i, word))
+
+    @T.macro
+    def list_one(keys, at, scores, row, lane, key, mask, among):
+        e = T.__ffs(mask[0] & among) - 1
+        mask[0] = mask[0] & ~(T.cast(1, word) << T.cast(e, word))
+        col = e // W * span + lane * W + e % W
+        pack(key, scores[row, col], col)
+        keys[at] = key[0]
+
+    @T.macro
+    def rounds(x, topk_idx, token, lane):
+        last = T.alloc_var("float32", init=inf)
+        last_col = T.alloc_var("int32", init=-1)
+        first = lane * W
+        for k in T.serial(K):
+            best = T.alloc_var("float32", init=-inf)
+            best_col = T.alloc_var("int32", init=E)
+            # Columns count from the lane's first, so that those of x are constants.
+            past = last_col - first
+            for e in tuple(range(V)):
+                col = e // W * span + e % W
+                value = T.max(x[e], -inf)
+                if value < last or (value == last and col > past):
+                    if (value > best or best_col == E) and col < E - first:
+                        best = value
+                        best_col = col
+            best_col = best_col + first
+            for shift in shifts:
+                other = T.shfl_xor(best, shift)
+                other_col = T.shfl_xor(best_col, shift)
+                if other > best or (other == best and other_col < best_col):
+                    best = other
+                    best_col = other_col
+            if lane == 0 and token < N:
+                topk_idx[token, k] = T.cast(best_col, "int64")
+            last = best
+            last_col = best_col
+
+    @T.prim_func
+    def topk_gate(
+        scores: T.Tensor((N, E), "float32"),
+        topk_idx: T.Tensor((N, K), "int64"),
+    ):
+        with T.Kernel(T.ceildiv(N, tokens_per_block), threads=WARP * layout.warps) as block:
+            keys = T.alloc_shared((tokens_per_block * pitch,), "int64")
+            x = T.alloc_local((V,), "float32")
+            tops = T.alloc_local((G,), "float32")
+            places = T.alloc_local((G,), "int32")
+            key = T.alloc_local((1,), "int64")
+            rank = T.alloc_local((1,), "float32")
+            part = T.alloc_local((len(byte),), "float32")
+            mask = T.alloc_local((1,), word)
+            extra = T.alloc_local((1,), "int32")
+            votes = T.alloc_local((1,), "uint32")
+            lane = T.get_thread_binding() % L
+            slot = T.get_thread_binding() // L
+            token = block * tokens_per_block + slot
+            # Rows beyond the last are read as the last and not written.
+            row = T.alloc_var("int32", init=T.min(token, N - 1))
+            for c, start in enumerate(chunks):
+                if start + span <= E:
+                    for v in T.vectorized(W):
+                        x[c * W + v] = scores[row, start + lane * W + v]
+                else:
+                    if start + lane * W < E:
+                        for v in T.vectorized(W):
+                            x[c * W + v] = scores[row, start + lane * W + v]
+                    else:
+                        for v in T.vectorized(W):
+                            x[c * W + v] = -inf
+
+            # 1. The rank of every group maximum; the one of rank K - 1 is the threshold.
+            base = slot * pitch
+            for g, members in enumerate(groups):
+                # The last maximum makes a group of NaNs count as -inf.
+                tops[g] = T.max(tree([x[e] for e in members]), -inf)
+                pack(key, tops[g], g * L + lane)
+                keys[base + g * L + lane] = key[0]
+            for i in tuple(range(L * G, maxima, L)):
+                if i + lane < maxima:
+                    keys[base + i + lane] = T.int64(0)
+            T.sync_warp()
+            for g in tuple(range(G)):
+                count_larger(keys, base, L * G, keys[base + g * L + lane], rank)
+                places[g] = T.reinterpret(rank[0], "int32") - MAGIC_BITS
+                if places[g] == K - 1:
+                    keys[base + pitch - 1] = T.cast(T.reinterpret(tops[g], "int32"), "int64")
+            T.sync_warp()
+            t = T.reinterpret(T.cast(keys[base + pitch - 1], "int32"), "float32")
+
+            # 2. Candidates: one of each group among the top K, then the rest, in any order.
+            mark(x, t, part, mask)
+            start = base + maxima
+            for g, members in enumerate(groups):
+                if places[g] < K:
+                    among = sum(1 << e for e in members)
+                    list_one(
+                        keys, start + places[g], scores, row, lane, key, mask, T.cast(among, word)
+                    )
+            first_lane = T.get_thread_binding() % WARP - lane
+            mine = T.uint32((1 << L) - 1) << T.cast(first_lane, "uint32")
+            below = ((T.uint32(1) << T.cast(lane, "uint32")) - T.uint32(1)) << T.cast(
+                first_lane, "uint32"
+            )
+            extra[0] = 0
+            votes[0] = T.cast(T.ballot(mask[0] != T.cast(0, word)), "uint32")
+            while votes[0] != T.uint32(0):
+                if mask[0] != T.cast(0, word) and extra[0] <= room - K - L:
+                    at = start + K + extra[0] + T.cast(T.popcount(votes[0] & below), "int32")
+                    list_one(keys, at, scores, row, lane, key, mask, T.cast((1 << V) - 1, word))
+                extra[0] = extra[0] + T.cast(T.popcount(votes[0] & mine), "int32")
+                votes[0] = T.cast(
+                    T.ballot(mask[0] != T.cast(0, word) and extra[0] <= room - K - L), "uint32"
+                )
+            if T.any_sync(t == -inf or mask[0] != T.cast(0, word)) != 0:
+                rounds(x, topk_idx, token, lane)
+            else:
+                # 3. The place of a candidate is the number of larger keys.
+                n = K + extra[0]
+                for i in tuple(range(0, STRIDE, L)):
+                    if i + lane < STRIDE:
+                        keys[start + n + i + lane] = T.int64(0)
+                T.sync_warp()
+                for i in T.unroll(T.ceildiv(n, L), annotations={"pragma_unroll_factor": 1}):
+                    if i * L + lane < n:
+                        own = keys[start + i * L + lane]
+                        count_larger(keys, start, n, own, rank)
+                        place = T.reinterpret(rank[0], "int32") - MAGIC_BITS
+                        if place < K and token < N:
+                            topk_idx[token, place] = T.int64(LAST_INDEX) - (
+                                own & T.int64(LAST_INDEX)
+                            )
+
+    return topk_gate
