@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ascendkit.bench.environment import commit, device_name
+from ascendkit.bench.timing import quantile
 from ascendkit.cli import console
 from ascendkit.jit.config import Config
+from ascendkit.jit.digest import content_digest, digest
 from ascendkit.jit.host import HostBackend
 from ascendkit.jit.host_options import HostLaunchOptions, HostOptions
 from ascendkit.jit.kernel import Kernel
@@ -33,11 +36,13 @@ LIMITS = {
 
 _FRESH = """
 import sys, time
-start = time.perf_counter()
+marks = [time.perf_counter()]
+import ascendkit.jit
+marks.append(time.perf_counter())
 from ascendkit.jit.bench import headers_runtime, source
 runtime = headers_runtime(sys.argv[1])
 text = source()
-marks = [start, time.perf_counter()]
+marks.append(time.perf_counter())
 runtime.toolkit
 marks.append(time.perf_counter())
 runtime.compile("bench", text)
@@ -67,6 +72,7 @@ def run() -> list[Record]:
     with tempfile.TemporaryDirectory() as folder:
         write_headers(Path(folder, "include"))
         figures = {
+            **_digests(),
             **hits(folder),
             **fresh_process(folder),
             **_builds(folder),
@@ -127,6 +133,7 @@ def hits(folder: str) -> dict[str, list[float]]:
     text = source()
     first = headers_runtime(folder)
     first.compile("bench", text)
+    first.compile("bench", text, HostOptions(extra_flags=["-DX=1"]))
     ready = []
     for _ in range(50):
         runtime = headers_runtime(folder)
@@ -136,6 +143,9 @@ def hits(folder: str) -> dict[str, list[float]]:
     return {
         "memory_hit": _time(lambda: first.compile("bench", text), 2000),
         "memory_hit_new_string": _time(lambda: first.compile("bench", source()), 2000),
+        "memory_hit_new_options": _time(
+            lambda: first.compile("bench", text, HostOptions(extra_flags=["-DX=1"])), 2000
+        ),
         "key_64_headers": _time(lambda: next(keyed).cache_key(text + "\n"), 50),
         "disk_hit_64_headers": _time(lambda: _fresh(next(loaded)).compile("bench", text), 50),
     }
@@ -150,14 +160,23 @@ def _fresh(
 
 def fresh_process(folder: str) -> dict[str, list[float]]:
     """The same in processes that have compiled nothing; ``hits`` has filled the cache."""
-    names = ("import", "ask_compiler_version", "disk_hit_64_headers_new_process")
+    names = ("import", "", "ask_compiler_version", "disk_hit_64_headers_new_process")
     samples: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(20):
         argv = [sys.executable, "-c", _FRESH, folder]
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
         for name, figure in zip(names, done.stdout.split()):
             samples[name].append(float(figure))
+    del samples[""]
     return samples
+
+
+def _digests() -> dict[str, list[float]]:
+    kib, mib = bytes(1 << 10), bytes(1 << 20)
+    return {
+        "fnv_digest_1_kib": _time(lambda: digest(kib), 100),
+        "content_digest_1_mib": _time(lambda: content_digest(mib), 50),
+    }
 
 
 def _builds(folder: str) -> dict[str, list[float]]:
@@ -194,31 +213,16 @@ def _time(call: Callable[[], object], count: int) -> list[float]:
 
 
 def _record(name: str, samples: list[float]) -> Record:
-    ordered = sorted(samples)
-    figures: dict[str, float] = {"min_us": round(ordered[0], 2)}
-    for percent in (20, 50, 80):
-        figures[f"p{percent}_us"] = round(ordered[len(ordered) * percent // 100], 2)
+    figures = {f"p{percent}_us": quantile(samples, percent / 100) for percent in (20, 50, 80)}
+    figures = {"min_us": min(samples), **figures}
     return Record(
         name,
-        f"{_cpu()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+        f"{device_name('cpu')}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         COMMAND,
-        _commit(),
-        {**figures, "samples": len(samples)},
+        commit(),
+        {
+            **{key: round(value, 2) for key, value in figures.items()},
+            "samples": len(samples),
+            "load": round(os.getloadavg()[0], 2),
+        },
     )
-
-
-def _cpu() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-        return next(r.split(": ")[1] for r in text.splitlines() if r.startswith("model name"))
-    except (OSError, StopIteration, IndexError):
-        return platform.machine()
-
-
-def _commit() -> str:
-    describe = ("describe", "--always", "--dirty", "--abbrev=12")
-    argv = ["git", "-C", str(Path(__file__).parent), *describe]
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
