@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ascendkit.bench.record import Record
 from ascendkit.check.bandwidth import Measured
 from ascendkit.check.outcome import FAIL, PASS, SKIP, Outcome
 from ascendkit.check.plan import Plan
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.table import Table
+
+Row = TypeVar("Row", Outcome, Measured)
 
 MAX_DETAILS = 20
 
@@ -68,14 +71,15 @@ def as_table(
     """Correctness by op and platform, failures in full, bandwidth by case, what did not run."""
     out = console()
     if outcomes:
+        print("correctness")
         out.print(_correctness(outcomes))
+        for op, judge in _judges(outcomes).items():
+            print(f"the reference of {op} is judged by: {judge}")
         _details("failed", [o for o in outcomes if o.status == FAIL])
-    if measured:
-        for host in (False, True):
-            rows = [m for m in measured if m.record and (m.platform == "reference") == host]
-            if rows:
-                out.print(_bandwidth(rows, host))
-        _details("not measured", [m for m in measured if m.record is None])
+    for rows in _by_op([m for m in measured if m.record]).values():
+        print(_heading(rows))
+        out.print(_bandwidth(rows))
+    _details("not measured", [m for m in measured if m.record is None])
     for name, reason in plan.cannot.items():
         print(f"platform {name} does not run here: {reason}")
     for reason, ops in _by_reason(plan.nothing.items()).items():
@@ -91,59 +95,72 @@ def as_table(
 
 
 def _correctness(outcomes: Sequence[Outcome]) -> Table:
-    from rich.table import Table
-
-    table = Table(title="correctness", title_justify="left")
-    for name in ("op", "platform", "judged by", "measure"):
-        table.add_column(name, overflow="fold")
-    for name in ("worst", "limit", "pass", "fail", "skip", "s"):
-        table.add_column(name, justify="right")
-    groups: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
-    for o in outcomes:
-        groups[o.op, o.platform].append(o)
-    for (op, platform), mine in groups.items():
+    table = _table(("op", "platform", "worst, limit"), ("pass", "fail", "skip", "s"))
+    for (op, platform), mine in _by_op(outcomes).items():
         count = Counter(o.status for o in mine)
-        # Refused input is judged by its exception; the column names what judged the values.
-        values = [o for o in mine if o.measure] or mine
-        top = max(values, key=lambda o: o.value)
+        # Refused input is judged by its exception and has no distance.
+        top = max((o for o in mine if o.measure), key=lambda o: o.value, default=None)
+        worst = "-" if top is None else f"{top.measure} {top.value:.3g}, {top.limit:g}"
+        seconds = f"{sum(o.seconds for o in mine):.1f}"
         table.add_row(
-            op, platform, values[0].judge or "-", top.measure or "-", f"{top.value:.3g}",
-            f"{top.limit:g}", str(count[PASS]), _red(count[FAIL]), str(count[SKIP]),
-            f"{sum(o.seconds for o in mine):.1f}",
-        )  # fmt: skip
+            op, platform, worst, str(count[PASS]), _red(count[FAIL]), str(count[SKIP]), seconds
+        )
     return table
 
 
-def _bandwidth(rows: Sequence[Measured], host: bool) -> Table:
-    from rich.table import Table
+def _heading(rows: Sequence[Measured]) -> str:
+    first = next(m.record for m in rows if m.record is not None)
+    what = "host time, no device figure" if _is_host(first) else "measured"
+    return f"{first.op} on {first.platform}, {first.device} ({what})"
 
-    title = "host time of the reference: no device figure" if host else "bandwidth (measured)"
-    table = Table(title=title, title_justify="left")
-    for name in ("op", "case", "platform"):
-        table.add_column(name, overflow="fold")
-    names = ("us p50", "p20-p80", "GB/s")
-    more = () if host else ("ceiling GB/s", "of ceiling", "bound", "L2")
-    for name in (*names, *more):
-        table.add_column(name, justify="right")
-    for m in rows:
-        r = m.record
-        if r is None:
-            continue
-        t = r.time_us
-        cells = [
-            m.op, m.case, m.platform, f"{t['p50']:.4g}", f"{t['p20']:.4g}-{t['p80']:.4g}",
-            f"{r.achieved['gbs']:.4g}",
-        ]  # fmt: skip
+
+def _is_host(record: Record) -> bool:
+    return record.ceiling is None and record.bound is None
+
+
+def _bandwidth(rows: Sequence[Measured]) -> Table:
+    records = [m.record for m in rows if m.record is not None]
+    host = _is_host(records[0])
+    more = () if host else ("ceiling", "of it", "bound", "L2")
+    table = _table(("case",), ("us p50", "spread", "GB/s", *more))
+    for r in records:
+        t, c = r.time_us, r.ceiling
+        cells = [r.case, f"{t['p50']:.4g}", f"{(t['p80'] - t['p20']) / t['p50']:.1%}"]
+        cells.append(f"{r.achieved['gbs']:.4g}")
         if not host:
-            c = r.ceiling
             cells += [
-                "-" if c is None else f"{c['gbs']:.4g} ({c['kind']})",
+                "-" if c is None else f"{c['kind']} {c['gbs']:.4g}",
                 "-" if r.of_ceiling is None else f"{r.of_ceiling:.0%}",
                 r.bound or "-",
                 r.l2_state,
             ]
         table.add_row(*cells)
     return table
+
+
+def _table(left: Sequence[str], right: Sequence[str]) -> Table:
+    """Fits 80 columns: no vertical lines, and names fold before figures do."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in left:
+        table.add_column(name, overflow="fold")
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _judges(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    mine = (o for o in outcomes if o.platform == "reference" and o.measure)
+    return {o.op: o.judge for o in mine}
+
+
+def _by_op(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.op, row.platform].append(row)
+    return found
 
 
 def _details(title: str, rows: Sequence[Any]) -> None:

@@ -20,13 +20,16 @@ def as_json(capsys):
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_good_op_exits_zero_and_says_how_to_repeat(toy, capsys):
+@pytest.mark.parametrize("columns", [80, 160])
+def test_a_good_op_exits_zero_and_says_how_to_repeat(toy, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
     toy("good")
     assert main(["seed=5", "platform=reference"]) == 0
     out = capsys.readouterr().out
-    assert "toy.good" in out and "NumPy product" in out and "seed=5" in out
+    assert "the reference of toy.good is judged by: NumPy product" in out
+    assert "bitwise 0, 0" in out and "seed=5" in out
     assert "3 passed, 0 failed, 0 skipped, 1 measured" in out
-    assert "host time of the reference" in out
+    assert "toy.good on reference" in out and "host time, no device figure" in out
 
 
 def test_json_lines_are_records_and_a_summary(toy, capsys):
