@@ -61,6 +61,11 @@ def _jit() -> Runtime[HostOptions, HostLaunchOptions]:
     )
 
 
+def compiler_path() -> Path:
+    """The host compiler in use."""
+    return _jit().toolkit.path
+
+
 def cache_root() -> Path:
     """Folder of compiled kernels and of everything else worth keeping."""
     return _jit().disk.roots[0]

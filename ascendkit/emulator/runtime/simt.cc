@@ -203,7 +203,7 @@ void simt_barrier() {
 }
 
 uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, int argument) {
-  constexpr const char *names[] = {"asc_shfl_xor", "asc_reduce_add", "asc_reduce_max", "asc_reduce_min",
+  constexpr const char *names[] = {"asc_shfl_xor", "asc_reduce_add.simt", "asc_reduce_max.simt", "asc_reduce_min.simt",
                                    "asc_ballot", "asc_activemask", "coalesced_threads.sync"};
   Simt &s = running(names[int(op)]);
   Thread &t = *s.current;
