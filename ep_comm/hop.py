@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from ep_comm.transport.base import Transport
 
 
+def last_on_rank(rank: torch.Tensor) -> torch.Tensor:
+    """Mask of choices after which the token makes no other with the same number, -1 aside."""
+    last = rank >= 0
+    for j in range(rank.shape[1] - 1):
+        last[:, j] &= (rank[:, j + 1 :] != rank[:, j : j + 1]).all(dim=1)
+    return last
+
+
 class Hop:
     """Where rows of one call go.
 

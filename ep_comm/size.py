@@ -13,7 +13,7 @@ from ascendkit.errors import bad_value
 PART_ALIGN, RECORD_ALIGN, BUFFER_ALIGN = 32, 64, 2 << 20
 """Bytes: parts of a record, a record, a buffer."""
 CHANNELS = 1280
-"""Most channels of hybrid mode: 8 an SM, 160 SMs."""
+"""Most channels of hybrid mode: 8 an SM, 160 SMs. An earlier tree counted 1024."""
 SIZING_TOPK = 32
 """Choices assumed where the caller does not say."""
 REVISION = "DeepEP 2.5.0"
@@ -85,6 +85,7 @@ def buffer_size(
     allow_hybrid_mode: bool = True,
     allow_multiple_reduction: bool = True,
     scaleup_is_nvlink: bool = True,
+    channels: int = CHANNELS,
 ) -> Size:
     """Size of an EPBuffer.
 
@@ -95,6 +96,7 @@ def buffer_size(
         use_fp8_dispatch: rows are FP8 with scales instead of bf16.
         allow_hybrid_mode: where SO > 1, forward inside the node instead of sending to every rank.
         allow_multiple_reduction: partial sums before rows travel back.
+        channels: of hybrid mode.
         scaleup_is_nvlink: peers of a node are written by stores, which needs no send slots.
 
     Raises:
@@ -120,15 +122,15 @@ def buffer_size(
             (
                 Term("receive slots of this rank", "SU*SO*T", su * so * t, d),
                 Term("send slots", "T", t, d),
-                Term("receive slots of channels", f"SO*(T+{CHANNELS})", so * (t + CHANNELS), d),
+                Term("receive slots of channels", f"SO*(T+{channels})", so * (t + channels), d),
             ),
             (
                 Term("rows from ranks of the node", "min(SU,k)*SO*T" if m else "k*SO*T",
                      up * so * t, c),
                 Term("rows from nodes", "min(SO,k)*T" if m else "k*T", out * t, c),
                 Term("send slots of channels",
-                     f"SO*(T+{CHANNELS})" if m else f"k*SO*(T+{CHANNELS})",
-                     (1 if m else k) * so * (t + CHANNELS), c),
+                     f"SO*(T+{channels})" if m else f"k*SO*(T+{channels})",
+                     (1 if m else k) * so * (t + channels), c),
             ),
         )  # fmt: skip
     n = so * su

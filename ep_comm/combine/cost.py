@@ -15,6 +15,7 @@ def cost(
     dtype="bf16",
     num_groups=1,
     topk_groups=1,
+    skew=1.0,
 ):
     """Link and memory bytes of one rank; partial sums are formed before they leave a rank.
 
@@ -22,12 +23,12 @@ def cost(
     """
     copies = traffic(num_experts, num_topk, ep, scaleup_ranks, num_groups, topk_groups)
     names = dict(num_tokens=num_tokens, hidden=hidden, k=num_topk, w=width(dtype), ep=ep)
-    names |= dict(up=copies["scaleup"], out=copies["scaleout"])
+    names |= dict(skew=skew, up=copies["scaleup"], out=copies["scaleout"])
     return (
         Cost(names)
         .flop("vector", "fp32", "weighted sum", "2*num_tokens*k*hidden")
-        .read("expert outputs", "num_tokens*k*hidden*w")
+        .read("expert outputs", "num_tokens*k*hidden*w*skew")
         .write("tokens", "num_tokens*hidden*w")
-        .link("partial sums from distinct ranks", "num_tokens*up*hidden*w")
-        .link("partial sums from distinct domains", "num_tokens*out*hidden*w", link="scaleout")
+        .link("partial sums from distinct ranks", "num_tokens*up*hidden*w*skew")
+        .link("partial sums from distinct domains", "num_tokens*out*hidden*w*skew", link="scaleout")
     )

@@ -67,9 +67,7 @@ def layout(
     return views(flat, topk_idx, num_experts, num_ranks)
 
 
-def views(
-    flat: torch.Tensor, topk_idx: torch.Tensor, num_experts: int, num_ranks: int
-) -> Layout:
+def views(flat: torch.Tensor, topk_idx: torch.Tensor, num_experts: int, num_ranks: int) -> Layout:
     """The three results inside one tensor."""
     ranks, experts, slot = flat.split([num_ranks, num_experts, topk_idx.numel()])
     return Layout(ranks, experts, slot.view(topk_idx.shape))

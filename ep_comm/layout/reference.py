@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ep_comm.hop import last_on_rank
+
 
 def reference(topk_idx: torch.Tensor, num_experts: int, num_ranks: int) -> torch.Tensor:
     """int32 (N + E + t * k): tokens per rank, choices per expert, slots."""
@@ -24,11 +26,3 @@ def reference(topk_idx: torch.Tensor, num_experts: int, num_ranks: int) -> torch
 def owner(topk_idx: torch.Tensor, experts_per_rank: int) -> torch.Tensor:
     """Rank that holds each choice, -1 for none."""
     return torch.where(topk_idx >= 0, topk_idx // experts_per_rank, -1)
-
-
-def last_on_rank(rank: torch.Tensor) -> torch.Tensor:
-    """Mask of choices after which the token makes no other on the same rank."""
-    last = rank >= 0
-    for j in range(rank.shape[1] - 1):
-        last[:, j] &= (rank[:, j + 1 :] != rank[:, j : j + 1]).all(dim=1)
-    return last

@@ -96,8 +96,15 @@ def as_bytes(plane: torch.Tensor) -> torch.Tensor:
     import torch
 
     flat = plane.contiguous()
+    if flat.shape[-1] == 1:
+        # One column counts as contiguous whatever its stride, and cannot be seen as bytes then.
+        flat = torch.empty_strided(flat.shape, (1, 1), dtype=flat.dtype, device=flat.device).copy_(
+            flat
+        )
     if flat.numel() == 0:
-        return flat.new_empty((flat.shape[0], flat.shape[1] * flat.element_size()), dtype=torch.uint8)
+        return flat.new_empty(
+            (flat.shape[0], flat.shape[1] * flat.element_size()), dtype=torch.uint8
+        )
     return flat.view(torch.uint8)
 
 

@@ -110,9 +110,7 @@ class ThreadGroup:
         return OneSided(rows, board, self.backend, splitter, (rows, inbox))
 
 
-def run(
-    size: int, work: Callable[[ThreadGroup], T], scaleup_ranks: int | None = None
-) -> list[T]:
+def run(size: int, work: Callable[[ThreadGroup], T], scaleup_ranks: int | None = None) -> list[T]:
     """Results of ``work(group)`` by rank; the first exception of a rank is raised."""
     shared = Shared(size)
     results: list[Any] = [None] * size

@@ -65,9 +65,7 @@ class TorchTransport:
         mine = torch.zeros(self._capacity + 8, dtype=torch.uint8)
         mine[: len(framed)] = torch.frombuffer(bytearray(framed), dtype=torch.uint8)
         all_ = torch.empty(self.size * len(mine), dtype=torch.uint8)
-        self._guard(
-            what, lambda: dist.all_gather_into_tensor(all_, mine, group=self._control)
-        )
+        self._guard(what, lambda: dist.all_gather_into_tensor(all_, mine, group=self._control))
         table = all_.view(self.size, -1).numpy()
         sizes = [int.from_bytes(row[:8].tobytes(), "little") for row in table]
         return [row[8 : 8 + size].tobytes() for row, size in zip(table, sizes)]
@@ -193,9 +191,7 @@ class TorchGroup:
     ) -> Transport:
         """A transport over ``ranks`` (all by default); the library owns the memory."""
         members = range(self.size) if ranks is None else ranks
-        return TorchTransport(
-            [self._ranks[r] for r in members], self.backend, capacity, timeout_s
-        )
+        return TorchTransport([self._ranks[r] for r in members], self.backend, capacity, timeout_s)
 
 
 def _group(ranks: list[int], backend: str, limit: timedelta) -> Any:

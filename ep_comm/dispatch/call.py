@@ -1,0 +1,251 @@
+"""One call of dispatch: check, move, place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ep_comm import checks
+from ep_comm.handle import EPHandle, version_of
+from ep_comm.path import Path
+from ep_comm.placement import Placement, place
+
+if TYPE_CHECKING:
+    import torch
+
+    from ep_comm.buffer import EPBuffer
+    from ep_comm.event import EventOverlap
+
+
+@dataclass
+class DispatchCall:
+    """Arguments of :meth:`EPBuffer.dispatch`, and its steps."""
+
+    buffer: EPBuffer
+    x: Any
+    topk_idx: torch.Tensor | None
+    topk_weights: torch.Tensor | None
+    stats: torch.Tensor | None
+    num_experts: int | None
+    most: int | None
+    alignment: int | None
+    num_sms: int
+    handle: EPHandle | None
+    do_handle_copy: bool
+    do_cpu_sync: bool | None
+    do_expand: bool
+    do_zero_padding: bool
+    column_major: bool
+    deferred: bool
+    asynchronous: bool
+    previous_event: EventOverlap | None
+    on_comm_stream: bool
+    name: str = "dispatch"
+    number: int = 0
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> Exception | None:
+        """What is wrong with the arguments; fills :attr:`asked` where nothing is."""
+        try:
+            self._check()
+        except (TypeError, ValueError) as e:
+            return e
+        return None
+
+    def _check(self) -> None:
+        b, h = self.buffer, self.handle
+        checks.flags(
+            self.do_expand, self.do_zero_padding, self.do_handle_copy, self.deferred,
+            self.asynchronous, self.previous_event, self.on_comm_stream,
+        )  # fmt: skip
+        if h is not None:
+            given = {
+                "num_experts": (self.num_experts, getattr(h, "num_experts", None)),
+                "num_max_tokens_per_rank": (
+                    self.most,
+                    getattr(h, "num_max_tokens_per_rank", None),
+                ),
+                "expert_alignment": (self.alignment, getattr(h, "expert_alignment", None)),
+                "topk_idx": (None if self.topk_idx is None else "a tensor", None),
+                "do_cpu_sync": (self.do_cpu_sync or None, False),
+                "do_expand": (self.do_expand, getattr(h, "do_expand", None)),
+            }
+            checks.handle(h, b.id, given)
+            self.num_experts, self.alignment = h.num_experts, h.expert_alignment
+            self.most, self.topk_idx = h.num_max_tokens_per_rank, h.topk_idx
+        if self.num_experts is None:
+            raise ValueError("num_experts: got None, wanted a number without a handle")
+        self.most = b.num_max_tokens_per_rank if self.most is None else self.most
+        self.alignment = 1 if self.alignment is None else self.alignment
+        checks.integer("num_max_tokens_per_rank", self.most, 1, 1 << 24)
+        checks.integer("expert_alignment", self.alignment, 1, 1 << 16)
+        checks.integer("num_sms", self.num_sms, 0, 1 << 10)
+        experts = checks.experts(self.num_experts, b.size)
+        rows, sf = checks.tokens(self.x, b.device, self.most)
+        if self.topk_idx is None:
+            raise ValueError("topk_idx: got None, wanted int64 [t, k] without a handle")
+        if h is None:
+            checks.routing(self.topk_idx, len(rows), experts, b.device, b.check_values)
+        elif len(rows) != len(self.topk_idx):
+            raise ValueError(f"x: got {len(rows)} tokens, wanted the handle's {len(self.topk_idx)}")
+        k = self.topk_idx.shape[1]
+        checks.weights(self.topk_weights, (len(rows), k), "topk_weights", b.device)
+        checks.stats(self.stats, experts // b.size, h is not None, b.device)
+        b.check_capacity("dispatch", self.most, rows.shape[1], k, sf is not None)
+        self.rows, self.sf = rows, sf
+        self.asked = {
+            "hidden": rows.shape[1],
+            "dtype": str(rows.dtype),
+            "scales": None if sf is None else [str(sf.dtype), sf.shape[1]],
+            "num_topk": k,
+            "weights": self.topk_weights is not None,
+            "num_experts": experts,
+            "num_max_tokens_per_rank": self.most,
+            "expert_alignment": self.alignment,
+            "do_expand": self.do_expand,
+            "handle of dispatch": None if h is None else h.number,
+        }
+
+    def main(self) -> None:
+        """Everything that talks to peers."""
+        import torch
+
+        b = self.buffer
+        assert self.topk_idx is not None and self.num_experts is not None and self.most is not None
+        planes = [self.rows]
+        if self.sf is not None:
+            planes.append(self.sf.contiguous())
+        w = None if self.topk_weights is None else self.topk_weights.contiguous()
+        if self.handle is not None:
+            if w is not None:
+                planes.append(w)
+            self.arrived = self.handle.path.forward(planes, "dispatch")
+            self.path = self.handle.path
+            return
+        t = len(self.rows)
+        first = b.rank * self.most
+        src = torch.arange(first, first + t, dtype=torch.int32, device=self.rows.device)
+        parts = [self.topk_idx.to(torch.int32)]
+        if w is not None:
+            parts.append(w.view(torch.int32))
+        parts.append(src[:, None])
+        self.path = Path(b.grid, self.topk_idx, self.num_experts, "dispatch")
+        self.arrived = self.path.open([*planes, torch.cat(parts, dim=1)], b.order)
+
+    def epilogue(self) -> tuple[Any, ...]:
+        """Copies to their places; no peer takes part."""
+        import torch
+
+        if self.handle is not None:
+            done, weights = self.handle.placement, None
+            if self.topk_weights is not None:
+                weights = self.arrived[-1]
+            size = self._size(done)
+            return self._outputs(done, weights, size, self.handle)
+        b, meta = self.buffer, self.arrived[-1]
+        assert self.topk_idx is not None and self.num_experts is not None
+        assert self.alignment is not None and self.most is not None
+        k, share = self.topk_idx.shape[1], self.num_experts // b.size
+        # In natural order a direct dispatch is sorted as it arrives.
+        sort = b.deterministic and not (b.order.natural and len(self.path.hops) == 1)
+        done = place(
+            meta[:, :k], meta[:, -1], b.rank * share, share, self.alignment, self.do_expand,
+            sort, b.order,
+        )  # fmt: skip
+        weights = None
+        if self.topk_weights is not None:
+            weights = meta[:, k : 2 * k].contiguous().view(torch.float32)
+        if self.stats is not None:
+            self.stats += done.counts.to(torch.int32)
+        return self._outputs(done, weights, self._size(done), self._handle(done, k))
+
+    def results(self, outputs: tuple[Any, ...], event: EventOverlap | None) -> tuple[Any, ...]:
+        """What the caller gets; a deferred call returns no event of its own."""
+        return outputs if event is None else (*outputs, event)
+
+    def _size(self, done: Placement) -> int:
+        if self._synced():
+            return done.num_out
+        assert self.most is not None
+        return done.worst(self.buffer.size * self.most)
+
+    def _synced(self) -> bool:
+        if self.handle is not None:
+            return self.handle.synced
+        return self.do_cpu_sync is None or self.do_cpu_sync
+
+    def _outputs(
+        self, done: Placement, weights: torch.Tensor | None, size: int, handle: EPHandle
+    ) -> tuple[Any, ...]:
+        x: Any = done.x(self.arrived[0], size, self.buffer.grid.owned)
+        if self.sf is not None:
+            x = (x, done.sf(self.arrived[1], size, self.column_major))
+        topk_idx = None
+        if not self.do_expand:
+            topk_idx = done.local
+            if size > len(topk_idx):
+                topk_idx = topk_idx.new_empty((size, topk_idx.shape[1]))
+                topk_idx[: len(done.local)] = done.local
+        recv_weights = None if weights is None else done.weights(weights, size)
+        return x, topk_idx, recv_weights, handle
+
+    def _handle(self, done: Placement, k: int) -> EPHandle:
+        import torch
+
+        b = self.buffer
+        assert self.most is not None and self.num_experts is not None
+        assert self.alignment is not None and self.topk_idx is not None
+        hop, most = self.path.hops[0], self.most
+        aligned = done.aligned
+        expert_psum = done.starts + done.counts if self.do_expand else aligned.cumsum(0)
+        synced = self._synced()
+        cap = b.size * most
+        near = b.grid.shape[1]
+        source = done.src.long() // most
+        per_rank = (source % near).bincount(minlength=near).cumsum(0)
+        sender = hop.transport.rank
+        return EPHandle(
+            do_expand=self.do_expand,
+            num_experts=self.num_experts,
+            expert_alignment=self.alignment,
+            num_max_tokens_per_rank=most,
+            num_sms=self.num_sms,
+            number=self.number,
+            synced=synced,
+            num_recv_tokens=done.num_rows if synced else cap,
+            num_expanded_tokens=self._size(done) if self.do_expand else 0,
+            num_recv_tokens_per_expert_list=aligned.tolist() if synced else [],
+            psum_num_recv_tokens_per_scaleup_rank=per_rank.to(torch.int32),
+            psum_num_recv_tokens_per_expert=expert_psum.to(torch.int32),
+            num_unaligned_recv_tokens_per_expert=done.counts.to(torch.int32),
+            recv_src_metadata=_metadata(done, source, near, b.size, k),
+            dst_buffer_slot_idx=torch.where(hop.slot >= 0, sender * most + hop.slot, -1).to(
+                torch.int32
+            ),
+            buffer_id=b.id,
+            path=self.path,
+            placement=done,
+            routing=self.topk_idx,
+            version=version_of(self.topk_idx),
+        )
+
+
+def _metadata(done: Placement, source: torch.Tensor, near: int, ranks: int, k: int) -> torch.Tensor:
+    """int32 [R, 2 + k]; see EPHandle."""
+    import torch
+
+    columns = torch.arange(k, device=done.local.device)
+    last = torch.where(done.local >= 0, columns, -1).amax(dim=1)
+    number = source
+    if near < ranks:
+        # Number of a row among those of its scale-up peer, in the order they stand.
+        place = source % near
+        order = place.argsort(stable=True)
+        counts = place.bincount(minlength=near)
+        first = counts.cumsum(0) - counts
+        number = torch.empty_like(place)
+        number[order] = torch.arange(len(place), device=place.device) - first[place[order]]
+    expanded = torch.full_like(done.local, -1) if done.expanded is None else done.expanded
+    return torch.cat([done.src.long()[:, None], (number * k + last)[:, None], expanded], dim=1).to(
+        torch.int32
+    )
