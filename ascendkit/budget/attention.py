@@ -14,9 +14,11 @@ INDEX_FORMAT = {"dsa": "fp8_1x128", "v4": "mxfp4", "v4_1": "mxfp4"}
 """Format of index queries and keys by model family."""
 
 
-def attention(m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int) -> Iterator[Call]:
+def attention(
+    m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int, scaleup_ranks: int
+) -> Iterator[Call]:
     """Calls of one layer for ``rows`` new tokens (fewer than the plan's in a truncated decoder)."""
-    act, seq, tp = m.activation_format, rows // p.batch, p.tp
+    act, seq, tp = m.activation_format, rows * p.cp // p.batch, p.tp
     heads = m.num_attention_heads // tp
     yield linear("q_a + kv", ws["qkv_a"], rows, act)
     rope = dict(num_tokens=rows, num_heads=heads, rope_dim=m.qk_rope_head_dim)
@@ -38,6 +40,15 @@ def attention(m: Model, layer: Layer, ws: dict[str, Weight], p: Plan, rows: int)
         "tilekernels.per_token_cast",
         dict(num_tokens=rows, hidden=width, out=act),
     )
+    if p.cp > 1:
+        # Every rank needs the cache entries the others just wrote.
+        entry = m.kv_entry_bytes + m.index_key_bytes
+        gathered = dict(num_values=p.batch * p.seq * entry / 2, ranks=p.cp)
+        yield Call(
+            "context-parallel all-gather",
+            "ep_comm.all_gather",
+            {**gathered, "scaleup_ranks": scaleup_ranks},
+        )
     for name, label in (("o_a", "W_o_a"), ("o_b", "W_o_b"), ("o", "W_o")):
         if name in ws:
             yield linear(label, ws[name], rows, act, tp=tp)
@@ -214,7 +225,7 @@ def _sparse(
         return Call("attention", "sparse_attn.decode", names)
     names |= dict(
         entries=entries,
-        window_entries=p.batch * min(p.context, rows // p.batch + m.sliding_window)
+        window_entries=p.batch * min(p.context, rows * p.cp // p.batch + m.sliding_window)
         if window
         else 0,
     )

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ascendkit.cost import Cost
+from ascendkit.formats import fmt
 from ascendkit.model import Weight
 from ascendkit.registry import op
 
@@ -70,6 +71,6 @@ def linear(
         size // tp if w.shard == dim else size
         for dim, size in (("n", w.n), ("k", w.k), ("batch", w.batch))
     )
-    quantised = "fp8" in w.fmt
+    quantised = fmt(w.fmt).family not in ("bf16", "fp32")
     params = dict(m=int(rows), n=n, k=k, batch=batch, a=a if quantised else "bf16", b=w.fmt, d=d)
     return Call(label, "gemm_mad.gemm", params, keep=keep, again=again)

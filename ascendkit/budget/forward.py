@@ -9,6 +9,7 @@ from typing import Any
 from ascendkit.budget.attention import attention, index_cache
 from ascendkit.budget.call import Call, linear
 from ascendkit.budget.plan import Plan
+from ascendkit.budget.skew import load
 from ascendkit.model import Layer, Model, Weight, layer_weights, layers, step_weights
 from ascendkit.model.layers import encoder_layers, mtp_layer
 
@@ -71,7 +72,7 @@ def _grouped(m: Model, p: Plan) -> dict[tuple[Layer, int], list[int]]:
     for layer in layers(m):
         rows = p.tokens
         if p.phase == "prefill" and layer.index >= encoder and m.decoder_prefill_tokens:
-            rows = p.batch * min(p.seq, m.decoder_prefill_tokens)
+            rows = max(p.batch * min(p.seq, m.decoder_prefill_tokens) // p.cp, 1)
         # Engram tables differ in size only; the index is dropped so that equal layers merge.
         index = layer.index if layer.engram else -1
         found.setdefault((replace(layer, index=index), rows), []).append(layer.index)
@@ -83,7 +84,7 @@ def _layer(m: Model, layer: Layer, p: Plan, rows: int, scaleup_ranks: int) -> It
     if layer.engram:
         yield from _engram(m, p, ws, rows)
     yield from _enter(m, rows)
-    yield from attention(m, layer, ws, p, rows)
+    yield from attention(m, layer, ws, p, rows, scaleup_ranks)
     yield from _reduced(m, p, rows, scaleup_ranks)
     yield from _leave(m, rows)
     yield from _enter(m, rows)
@@ -183,16 +184,20 @@ def _routed(
     m: Model, p: Plan, ws: dict[str, Weight], rows: int, wire: dict[str, Any]
 ) -> Iterator[Call]:
     e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
+    fullest = load(p.routing, e, k, p.ep, rows * p.ep)
+    if fullest.factor != 1:
+        wire = {**wire, "skew": fullest.factor}
     yield Call("dispatch", "ep_comm.dispatch", {**wire, "dtype": act})
-    local = e // p.ep
-    touched = local * (1 - (1 - k / e) ** (rows * p.ep))
-    routed = dict(rows=rows * k, experts=local, touched=touched, a=act, b=m.expert_format)
+    mine = rows * k * fullest.factor
+    routed = dict(
+        rows=mine, experts=e // p.ep, touched=fullest.touched, a=act, b=m.expert_format
+    )
     up, down = ws["expert_gate_up"], ws["expert_down"]
     yield Call("expert GEMMs", "gemm_mad.grouped", {**routed, "n": up.n, "k": up.k})
     yield Call(
         "SwiGLU + quant",
         "tilekernels.swiglu",
-        dict(num_tokens=rows * k, hidden=down.k, out=act),
+        dict(num_tokens=mine, hidden=down.k, out=act),
         again=True,
     )
     yield Call(
@@ -253,7 +258,7 @@ def _truncated_source(m: Model, p: Plan) -> list[Call]:
     if p.phase != "prefill" or not m.decoder_prefill_tokens or p.seq <= m.decoder_prefill_tokens:
         return []
     source = layers(m)[encoder_layers(m)]
-    rows = p.tokens - p.batch * m.decoder_prefill_tokens
+    rows = p.tokens - p.batch * m.decoder_prefill_tokens // p.cp
     entry_bytes = m.kv_entry_bytes + m.index_key_bytes
     ws = layer_weights(m, source)
     return [replace(c, role=source.role) for c in index_cache(m, source, ws, rows, entry_bytes)]

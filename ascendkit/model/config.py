@@ -5,11 +5,13 @@ Field names are those of the published ``config.json`` files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ascendkit.data import resolve, table
-from ascendkit.errors import bad_value
+from ascendkit.errors import bad_value, unknown
+from ascendkit.formats import fmt
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class Model:
     kv_entry_bytes: int = 0
     window_entry_bytes: int = 0
     index_key_bytes: int = 0
+    # formats other than the published ones; empty keeps those
+    linear: str = ""
+    expert: str = ""
+    activation: str = ""
 
     @property
     def family(self) -> str:
@@ -81,16 +87,22 @@ class Model:
     @property
     def linear_format(self) -> str:
         """Storage of attention and shared-expert weights."""
+        if self.linear:
+            return self.linear
         return "fp8_32x32" if self.weight_block_size[0] == 32 else "fp8_128x128"
 
     @property
     def expert_format(self) -> str:
         """Storage of routed-expert weights."""
+        if self.expert:
+            return self.expert
         return "mxfp4" if self.expert_dtype == "fp4" else self.linear_format
 
     @property
     def activation_format(self) -> str:
         """Storage of activations that enter a quantised product."""
+        if self.activation:
+            return self.activation
         return "mxfp8" if self.weight_block_size[0] == 32 else "fp8_1x128"
 
 
@@ -121,6 +133,22 @@ def model(name: object) -> Model:
     if isinstance(got.get("compress_ratios"), str):
         got["compress_ratios"] = _expand(got["compress_ratios"])
     return Model(key=key, **got)
+
+
+def with_formats(m: Model, chosen: Mapping[str, str | None]) -> Model:
+    """The same model stored and computed in other formats.
+
+    Args:
+        chosen: format names for ``linear``, ``expert`` and ``activation``; None keeps the model's.
+
+    Raises ValueError naming the nearest legal key or format.
+    """
+    got = {k: v for k, v in chosen.items() if v}
+    for name, value in got.items():
+        if name not in ("linear", "expert", "activation"):
+            raise unknown("format", name, ("linear", "expert", "activation"))
+        fmt(value)
+    return replace(m, **got) if got else m
 
 
 def _expand(text: str) -> tuple[int, ...]:

@@ -104,6 +104,19 @@ def contention(device: str) -> tuple[float, str]:
     return 1.0, "not measured"
 
 
+@lru_cache(maxsize=64)
+def calibration(device: str) -> tuple[str, str] | None:
+    """Device and id of the whole-step point that sets the host gap of this device's stack.
+
+    It carries over within a vendor's own chips only: the gap is the host's, not the chip's.
+    """
+    vendor = device.partition("_")[0]
+    for key in (device, *donors(device)):
+        if "calibration" in _file(key) and key.partition("_")[0] == vendor:
+            return key, str(_file(key)["calibration"])
+    return None
+
+
 @lru_cache(maxsize=32)
 def rows(device: str) -> tuple[Row, ...]:
     """All rows measured on ``device``, series first."""

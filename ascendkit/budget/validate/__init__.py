@@ -1,0 +1,1 @@
+"""Published figures against predicted ones: runs, scores, and the report."""
