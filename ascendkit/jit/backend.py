@@ -13,6 +13,10 @@ from ascendkit.jit.errors import CommandError, CompileError
 from ascendkit.jit.options import CompilerT, LaunchT
 
 
+_SIDE_OUTPUTS = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES")
+"""Variables that make a compiler write files elsewhere, meant for the build that started us."""
+
+
 @dataclass(frozen=True)
 class Toolkit:
     """The programs a backend found.
@@ -58,11 +62,9 @@ class Job(Generic[CompilerT]):
             CompileError: it failed.
         """
         self.commands.append(tuple(argv))
-        variables = {
-            **self.environment.variables,
-            "LC_ALL": "C",
-            "TMPDIR": str(self.directory),
-        }
+        variables = {**self.environment.variables, "LC_ALL": "C", "TMPDIR": str(self.directory)}
+        for name in _SIDE_OUTPUTS:
+            variables.pop(name, None)
         try:
             return command.run(argv, cwd=self.directory, env=variables)
         except CommandError as error:

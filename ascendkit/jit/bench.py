@@ -133,7 +133,7 @@ def hits(folder: str) -> dict[str, list[float]]:
     text = source()
     first = headers_runtime(folder)
     first.compile("bench", text)
-    first.compile("bench", text, HostOptions(extra_flags=["-DX=1"]))
+    first.compile("bench", text, HostOptions(extra_flags=("-DX=1",)))
     ready = []
     for _ in range(50):
         runtime = headers_runtime(folder)
@@ -144,7 +144,7 @@ def hits(folder: str) -> dict[str, list[float]]:
         "memory_hit": _time(lambda: first.compile("bench", text), 2000),
         "memory_hit_new_string": _time(lambda: first.compile("bench", source()), 2000),
         "memory_hit_new_options": _time(
-            lambda: first.compile("bench", text, HostOptions(extra_flags=["-DX=1"])), 2000
+            lambda: first.compile("bench", text, HostOptions(extra_flags=("-DX=1",))), 2000
         ),
         "key_64_headers": _time(lambda: next(keyed).cache_key(text + "\n"), 50),
         "disk_hit_64_headers": _time(lambda: _fresh(next(loaded)).compile("bench", text), 50),

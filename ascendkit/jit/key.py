@@ -18,6 +18,10 @@ _RACY_NS = 100_000_000
 """A file changed this recently may change again unseen, so its digest is not remembered."""
 
 
+class StaleKey(Exception):
+    """What a key was computed from has changed since."""
+
+
 class FileDigests:
     """Digests of file contents, remembered as long as a file's inode, size and times stay."""
 
@@ -82,9 +86,10 @@ class KeyMaker(Generic[CompilerT]):
         return state.hexdigest()
 
     def forget(self) -> None:
-        """Read headers, hooks and link inputs anew."""
+        """Read everything anew."""
         self._includes.forget()
         self._files.forget()
+        self._fixed.clear()
 
     def _head(self, options: CompilerT, toolkit: Toolkit) -> Fnv:
         state = self._fixed.get(options)

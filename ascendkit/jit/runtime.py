@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic
 
 from ascendkit.errors import bad_type, bad_value
-from ascendkit.jit import builder, forks, history, lock
-from ascendkit.jit.backend import Backend, Job, Toolkit
+from ascendkit.jit import forks
+from ascendkit.jit.backend import Backend, Toolkit
+from ascendkit.jit.compiler import Compiler, report
 from ascendkit.jit.config import Config
-from ascendkit.jit.disk import DiskCache, Entry
 from ascendkit.jit.environment import Environment
 from ascendkit.jit.errors import LaunchError, LoadError
 from ascendkit.jit.kernel import Kernel
-from ascendkit.jit.key import KeyMaker
-from ascendkit.jit.lazy import LazyInit
 from ascendkit.jit.manifest import Damage
 from ascendkit.jit.memory import MemoryCache
 from ascendkit.jit.options import CompilerT, LaunchT
@@ -56,12 +54,10 @@ class Runtime(Generic[CompilerT, LaunchT]):
         self.config = config
         self._live = Environment(config.env_prefix, os.environ if environ is None else environ)
         self.environment = Environment(config.env_prefix, dict(self._live.variables))
-        self.disk = DiskCache(self.environment.cache_roots())
+        self._compiler = Compiler(backend, config, self.environment, self._live)
+        self.disk = self._compiler.disk
         self.default_compiler_options = backend.default_options(self.environment)
         self.default_launch_options = backend.default_launch(self.environment)
-        self._lock_timeout_s = self.environment.integer("JIT_LOCK_TIMEOUT", 600, low=0, high=86400)
-        self._toolkit = LazyInit(lambda: backend.find_toolkit(self.environment))
-        self._keys = KeyMaker(backend, config)
         self._kernels: MemoryCache[Kernel] = MemoryCache()
         self._names: dict[tuple[Any, ...], str] = {}
         forks.register(self)
@@ -69,7 +65,7 @@ class Runtime(Generic[CompilerT, LaunchT]):
     @property
     def toolkit(self) -> Toolkit:
         """The compiler, looked for on first use."""
-        return self._toolkit.get()
+        return self._compiler.toolkit
 
     @property
     def device(self) -> str:
@@ -78,7 +74,7 @@ class Runtime(Generic[CompilerT, LaunchT]):
 
     def cache_key(self, source: str, options: CompilerT | None = None) -> str:
         """The digest that names ``source`` under ``options``: 32 hexadecimal digits."""
-        return self._keys.digest(source, self.effective(options), self.toolkit)
+        return self._compiler.digest(source, self.effective(options))
 
     def compile(self, tag: str, source: str, options: CompilerT | None = None) -> Kernel:
         """The loaded kernel; from memory, else from disk, else from the compiler.
@@ -97,15 +93,20 @@ class Runtime(Generic[CompilerT, LaunchT]):
         kernel = self._kernels.find(name) if name is not None else None
         if kernel is not None and kernel.loaded:
             return kernel
-        name = self._name(tag, source, options)
-        kernel = self._kernels.find(name)
-        if kernel is not None and not kernel.loaded:
-            self._kernels.drop(name)
-        made = self._kernels.get(name, lambda: self._load(name, source, self.effective(options)))
-        if len(self._names) >= _REMEMBERED:
-            self._names.clear()
-        self._names[request] = name
-        return made
+
+        def make() -> Kernel:
+            name = self._name(tag, source, options)
+            kernel = self._kernels.find(name)
+            if kernel is not None and not kernel.loaded:
+                self._kernels.drop(name)
+            load = partial(self._load, name, source, self.effective(options))
+            made = self._kernels.get(name, load)
+            if len(self._names) >= _REMEMBERED:
+                self._names.clear()
+            self._names[request] = name
+            return made
+
+        return self._compiler.settled(tag, make)
 
     def compile_without_load(self, tag: str, source: str, options: CompilerT | None = None) -> Path:
         """The folder of the compiled entry. Touches no device and does not count kernels.
@@ -113,8 +114,12 @@ class Runtime(Generic[CompilerT, LaunchT]):
         Raises:
             As ``compile``, but for LoadError.
         """
-        name = self._name(tag, source, options)
-        return self._entry(name, source, self.effective(options)).directory
+
+        def make() -> Path:
+            name = self._name(tag, source, options)
+            return self._compiler.entry(name, source, self.effective(options)).directory
+
+        return self._compiler.settled(tag, make)
 
     def par_compile(
         self,
@@ -187,8 +192,11 @@ class Runtime(Generic[CompilerT, LaunchT]):
         return defaults if options is None else options.over(defaults)
 
     def forget_includes(self) -> None:
-        """Read tracked headers, hooks and link inputs anew; kernels in memory stay."""
-        self._keys.forget()
+        """Read tracked headers, hooks and link inputs anew; kernels in memory stay.
+
+        Compiling something new does so anyway: a key always stands for what was compiled.
+        """
+        self._compiler.forget()
         self._names.clear()
 
     def _name(self, tag: str, source: str, options: CompilerT | None) -> str:
@@ -204,7 +212,7 @@ class Runtime(Generic[CompilerT, LaunchT]):
         return f"{tag}.{self.cache_key(source, options)}"
 
     def _load(self, name: str, source: str, options: CompilerT, attempts: int = 3) -> Kernel:
-        entry = self._entry(name, source, options)
+        entry = self._compiler.entry(name, source, options)
         path = entry.directory / self.backend.artifact(options)
         start = time.perf_counter()
         try:
@@ -218,40 +226,9 @@ class Runtime(Generic[CompilerT, LaunchT]):
                 raise
             raise LoadError(f"{path}: {error}") from error
         if self._live.flag("JIT_PRINT_LOAD_TIME"):
-            _print(f"loaded {name} in {(time.perf_counter() - start) * 1e3:.3f} ms")
+            elapsed_ms = (time.perf_counter() - start) * 1e3
+            report(f"loaded {name} in {elapsed_ms:.3f} ms")
         return Kernel(name, path, module, symbol)
-
-    def _entry(self, name: str, source: str, options: CompilerT) -> Entry:
-        found = self.disk.lookup(name)
-        if found is not None:
-            return found
-        return lock.once(
-            self.disk.lock_path(name),
-            claimed=lambda: self.disk.has_marker(name),
-            ready=lambda patient: self.disk.lookup(name, patient=patient),
-            build=lambda: self._build(name, source, options),
-            timeout_s=self._lock_timeout_s,
-        )
-
-    def _build(self, name: str, source: str, options: CompilerT) -> Entry:
-        with self.disk.stage() as folder:
-            job = Job(
-                tag=name.partition(".")[0],
-                name=name,
-                directory=folder,
-                options=options,
-                toolkit=self.toolkit,
-                include_dirs=self.config.include_dirs,
-                environment=self.environment,
-            )
-            command = builder.build(self.backend, self.config, self.disk, job, source)
-            if self._live.flag("JIT_PRINT_COMPILER_COMMAND", self._live.flag("JIT_DEBUG")):
-                _print(command)
-            entry = self.disk.publish(folder, name)
-        history.record(
-            self.disk.roots[0], Request(self.backend, self.config, job.tag, source, options)
-        )
-        return entry
 
     def after_fork(self) -> None:
         """In a forked child: other threads' work is gone, and so are a device's handles."""
@@ -259,7 +236,3 @@ class Runtime(Generic[CompilerT, LaunchT]):
             self._kernels.abandon_flights()
         else:
             self._kernels.reset()
-
-
-def _print(text: str) -> None:
-    print(f"[ascendkit.jit] {text}", file=sys.stderr, flush=True)

@@ -126,15 +126,16 @@ def test_fork_before_use(real: Make) -> None:
 def test_fork_while_a_thread_compiles(make: Make, fake: FakeCompiler) -> None:
     """The child has neither the thread nor its locks, and must not wait for either."""
     fake.act(BARRIER)
-    runtime = make()
+    runtime = make(environ={"T_JIT_LOCK_TIMEOUT": "1"})
     worker = threading.Thread(target=lambda: runtime.compile("k", "x"))
     worker.start()
     wait_for(fake)
 
     def child() -> int:
         held = len(lock._held)
-        other = runtime.compile("k", "ok").loaded
-        return 0 if held == 0 and other else 1
+        other = runtime.compile("k", "other").loaded
+        same = runtime.compile("k", "x").loaded
+        return 0 if held == 0 and other and same else 1
 
     fake.act("make")
     assert in_child(child) == 0

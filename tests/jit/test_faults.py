@@ -6,11 +6,12 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from ascendkit.jit import CacheError, CompileError, files
+from ascendkit.jit import CacheError, CompileError, Config, HostBackend, Runtime, files
 
 from .conftest import Make, entries, leftovers
 from .fakes import FakeCompiler
@@ -118,20 +119,48 @@ def test_hits_need_no_writing(
         runtime.compile("k", "int y;")
 
 
-def test_a_root_that_forbids(make: Make, home: Path, fake: FakeCompiler) -> None:
-    """With real permissions where they bind; the superuser is above them."""
-    root = home / "cache root"
-    root.mkdir()
-    root.chmod(0o500)
-    runtime = make()
-    try:
-        if os.geteuid() == 0:
-            assert runtime.compile("k", "int x;").loaded
-        else:
-            with pytest.raises(CacheError, match=r"Permission denied"):
-                runtime.compile("k", "int x;")
-    finally:
-        root.chmod(0o700)
+FORBIDDEN = """
+import os, sys
+from ascendkit.jit import CacheError, Config, HostBackend, Runtime
+if os.geteuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+environ = {"PATH": os.environ["PATH"], "T_JIT_CACHE_DIR": sys.argv[2]}
+runtime = Runtime(HostBackend(sys.argv[1]), Config("/", "T"), environ=environ)
+print(runtime.compile("k", "int x;").loaded)
+try:
+    runtime.compile("k", "int y;")
+except CacheError as error:
+    print(error)
+"""
+
+
+def test_a_root_that_forbids() -> None:
+    """True permissions, met by a user who is not above them: hits work, misses say why."""
+    with tempfile.TemporaryDirectory() as folder:
+        fake = FakeCompiler(Path(folder, "bin"))
+        root = Path(folder, "root")
+        environ = {"PATH": os.environ["PATH"], "T_JIT_CACHE_DIR": str(root)}
+        owner = Runtime(HostBackend(str(fake.path)), Config("/", "T"), environ=environ)
+        owner.compile("k", "int x;")
+        for path in (Path(folder), *Path(folder).rglob("*")):
+            path.chmod(0o555 if path.is_dir() or path == fake.path else 0o444)
+        fake.folder.chmod(0o777)
+        (fake.folder / "asked").chmod(0o666)
+        try:
+            argv = [sys.executable, "-c", FORBIDDEN, str(fake.path), str(root)]
+            environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            done = subprocess.run(argv, capture_output=True, text=True, env=environ)
+        finally:
+            for path in (Path(folder), *Path(folder).rglob("*")):
+                if path.is_dir():
+                    path.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    hit, miss = done.stdout.splitlines()
+    assert hit == "True"
+    assert miss.startswith("cannot write to the kernel cache")
+    assert "Permission denied" in miss
+    assert str(root) in miss
 
 
 def test_history_is_not_worth_an_error(make: Make, fake: FakeCompiler, home: Path) -> None:

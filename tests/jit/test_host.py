@@ -306,3 +306,32 @@ def test_debuggers_find_the_file(real: Make) -> None:
     )
     assert kernel() == 8
     assert str(kernel.path) in Path("/proc/self/maps").read_text()
+
+
+def test_a_hostile_environment(real: Make, home: Path) -> None:
+    """What other builds leave in the environment does not break ours, nor write files."""
+    environ = {
+        "DEPENDENCIES_OUTPUT": str(home / "deps"),
+        "SUNPRO_DEPENDENCIES": "",
+        "CPATH": ":::",
+        "LC_ALL": "zz_ZZ",
+        "LANGUAGE": "garbage",
+        "PWD": "/lies",
+        "TMPDIR": "/none",
+        "GCC_COLORS": "x",
+        "LD_RUN_PATH": "/none",
+    }
+    assert real(environ=environ).compile("k", "ASCENDKIT_KERNEL int f() { return 2; }")() == 2
+    assert not (home / "deps").exists()
+
+
+def test_a_deleted_working_folder(real: Make, home: Path) -> None:
+    before = Path.cwd()
+    gone = home / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    try:
+        assert real().compile("k", "ASCENDKIT_KERNEL int f() { return 2; }")() == 2
+    finally:
+        os.chdir(before)
