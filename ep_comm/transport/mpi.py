@@ -42,9 +42,8 @@ class MPIMemory:
         for rank, theirs in enumerate(comm.allgather(domain)):
             if theirs == domain:
                 place = self._window.tomemory() if rank == self.rank else self._mapped(rank)
-                if len(place) >= num_bytes:
-                    found = torch.frombuffer(place, dtype=torch.uint8, count=num_bytes)
-                    self._peers[rank] = found
+                if len(place):
+                    self._peers[rank] = torch.frombuffer(place, dtype=torch.uint8)[:num_bytes]
         self.local: torch.Tensor = self._peers[self.rank]
         self.local.zero_()
         self._window.Sync()

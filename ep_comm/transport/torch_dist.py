@@ -8,7 +8,7 @@ error do not depend on the device library.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import torch
 
 DEVICE_OF = {"gloo": "cpu", "nccl": "cuda", "hccl": "npu"}
+Key = tuple[tuple[int, ...], str, float]
+_free: defaultdict[Key, list[Any]] = defaultdict(list)
+"""Groups nobody uses. A group that is destroyed leaves its addresses in the store under a name that
+the next one over the same ranks takes again, and cannot connect; so groups are kept."""
 _made: Counter[tuple[int, ...]] = Counter()
 """Transports by members: each of them counts alike, so the number can name a transport."""
 
@@ -45,9 +49,10 @@ class TorchTransport:
         self._capacity, self._timeout = capacity, timeout_s
         self.rank, self.size = self._ranks.index(dist.get_rank()), len(self._ranks)
         self.device = DEVICE_OF[backend]
-        limit = timedelta(seconds=timeout_s)
-        self._control = _group(self._ranks, "gloo", limit)
-        self._rows = self._control if backend == "gloo" else _group(self._ranks, backend, limit)
+        self._control_key = (tuple(self._ranks), "gloo", timeout_s)
+        self._rows_key = (tuple(self._ranks), backend, timeout_s)
+        self._control = _group(self._control_key)
+        self._rows = self._control if backend == "gloo" else _group(self._rows_key)
         self._store = dist.distributed_c10d._get_default_store()
         members = tuple(self._ranks)
         _made[members] += 1
@@ -106,14 +111,10 @@ class TorchTransport:
         self._try(lambda: self._store.set(f"{self._key}/fail/{self.rank}", text))
 
     def close(self) -> None:
-        """Destroy both groups."""
-        import torch.distributed as dist
-
-        if not dist.is_initialized():
-            return
-        if self._rows is not self._control:
-            dist.destroy_process_group(self._rows)
-        dist.destroy_process_group(self._control)
+        """Leave both groups for the next transport over the same ranks."""
+        _free[self._rows_key].append(self._rows)
+        if self._control_key != self._rows_key:
+            _free[self._control_key].append(self._control)
 
     # -- who is missing ---------------------------------------------------------------------------
     def _note(self, what: str) -> None:
@@ -194,7 +195,12 @@ class TorchGroup:
         return TorchTransport([self._ranks[r] for r in members], self.backend, capacity, timeout_s)
 
 
-def _group(ranks: list[int], backend: str, limit: timedelta) -> Any:
+def _group(key: Key) -> Any:
     import torch.distributed as dist
 
-    return dist.new_group(ranks, limit, backend, use_local_synchronization=True)
+    if _free[key]:
+        return _free[key].pop()
+    ranks, backend, timeout_s = key
+    return dist.new_group(
+        list(ranks), timedelta(seconds=timeout_s), backend, use_local_synchronization=True
+    )
