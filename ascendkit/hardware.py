@@ -6,12 +6,13 @@ Rates are dense peaks, one direction for links. An unknown number is None, never
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ascendkit.data import resolve, table
+from ascendkit.errors import bad_value, unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,44 @@ class Device:
             if "conflict" in leaf:
                 out.append(f"{self.key}.{name} = {leaf['value']}: {leaf['conflict']}")
         return out
+
+    def recalled(self, *names: str) -> list[str]:
+        """Sentences on leaves quoted from memory, not read in a source."""
+        kinds = {k: s["kind"] for k, s in table("hardware")["sources"].items()}
+        found = [n for n in names if kinds.get(str(self.leaves.get(n, {}).get("source"))) == "recalled"]
+        return [f"from memory, not from a source: {', '.join(found)}"] if found else []
+
+    def scaled(self, **factors: float) -> Device:
+        """The same device with some rates multiplied: a what-if, never a fact.
+
+        Args:
+            factors: by leaf group: ``hbm``, ``l2``, ``cube``, ``fp4``, ``vector``, ``scaleup``,
+                ``scaleout``.
+
+        Raises ValueError for an unknown group or a factor that is not positive.
+        """
+        leaves = dict(self.leaves)
+        for group, factor in factors.items():
+            if group not in _GROUPS:
+                raise unknown("what_if", group, _GROUPS)
+            if not factor > 0:
+                raise bad_value(f"what_if.{group}", factor, "a positive factor", 1.0)
+            for name, leaf in self.leaves.items():
+                if leaf["value"] is not None and _GROUPS[group](name):
+                    value = leaves[name]["value"]
+                    leaves[name] = {**leaf, "value": value * factor}
+        return Device(self.key, leaves)
+
+
+_GROUPS: dict[str, Callable[[str], bool]] = {
+    "hbm": lambda n: n == "hbm_tbs",
+    "l2": lambda n: n == "l2_tbs",
+    "cube": lambda n: n.startswith("peak_"),
+    "fp4": lambda n: n in ("peak_fp4_tflops", "peak_mxfp4_tflops", "peak_w4a8_tflops"),
+    "vector": lambda n: n == "vector_fp32_tflops",
+    "scaleup": lambda n: n == "scaleup_gbs_unidir",
+    "scaleout": lambda n: n == "scaleout_gbs",
+}
 
 
 def devices() -> tuple[str, ...]:

@@ -4,51 +4,59 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ascendkit import cli
+from ascendkit.budget import diff as differ
+from ascendkit.budget import sweep as sweeper
 from ascendkit.budget.explain import explain
 from ascendkit.budget.goldens import goldens
-from ascendkit.budget.plan import plan
+from ascendkit.budget.inputs import changed, steps, what_if_text
 from ascendkit.budget.report import as_json, print_steps
-from ascendkit.budget.step import Step, budget
 from ascendkit.errors import bad_value
-from ascendkit.hardware import device
-from ascendkit.model import model
+
+Config = dict[str, Any]
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run one action; returns the exit code."""
     config = cli.compose("budget", argv)
-    if config["action"] == "goldens":
-        return _goldens(config["output"])
-    steps = _steps(config)
-    if config["action"] == "explain":
-        return _explain(steps, config)
+    legal = OUTPUTS[config["action"]]
+    if config["output"] not in legal:
+        what = f"{' or '.join(legal)} for action={config['action']}"
+        raise bad_value("output", config["output"], what, legal[0])
+    return ACTIONS[config["action"]](config, argv)
+
+
+def _report(config: Config, argv: Sequence[str]) -> int:
+    got = steps(config)
     if config["output"] == "json":
-        json.dump(as_json(steps, config["acceptance"]), sys.stdout, indent=1)
-        print()
+        _write(config, json.dumps(as_json(got, config["acceptance"]), indent=1) + "\n")
+    elif config["output"] == "trace":
+        from ascendkit.budget.trace import trace
+
+        _write(config, json.dumps(trace(got), separators=(",", ":")) + "\n")
+    elif config["output"] == "html":
+        from ascendkit.budget.page import page
+
+        _write(config, page(got, config["acceptance"], command(argv)))
     else:
-        print_steps(cli.console(), steps, config["acceptance"])
+        print_steps(cli.console(), got, config["acceptance"], what_if_text(config))
     return 0
 
 
-def _steps(config: dict[str, Any]) -> list[Step]:
-    m = model(config["model"])
-    p = plan(config, m)
-    accepted = config["acceptance"]
-    if accepted is not None and not 0 <= accepted <= p.mtp:
-        raise bad_value("acceptance", accepted, f"between 0 and mtp = {p.mtp}", p.mtp)
-    chosen = dict.fromkeys(device(name) for name in config["hardware"])
-    if not chosen:
-        raise bad_value("hardware", config["hardware"], "at least one device", "h200")
-    return [budget(m, p, d) for d in chosen]
+def command(argv: Sequence[str]) -> str:
+    """The command that made a report; where it was written does not belong to it."""
+    kept = [a for a in argv if not a.startswith("file=")]
+    return " ".join(["python -m ascendkit.budget", *(f"'{a}'" if "[" in a else a for a in kept)])
 
 
-def _explain(steps: list[Step], config: dict[str, Any]) -> int:
+def _explain(config: Config, argv: Sequence[str]) -> int:
     if not config["op"]:
         raise bad_value("op", config["op"], "an operator line or op name for action=explain")
-    for step in steps:
+    for step in steps(config):
         lines = list(explain(step, config["op"]))
         if config["output"] == "json":
             print(json.dumps({"device": step.device.key, "explain": lines}, indent=1))
@@ -58,10 +66,52 @@ def _explain(steps: list[Step], config: dict[str, Any]) -> int:
     return 0
 
 
-def _goldens(output: str) -> int:
+def _diff(config: Config, argv: Sequence[str]) -> int:
+    if not config["against"]:
+        raise bad_value("against", config["against"], "keys of the second plan", "[hardware=h200]")
+    a, b = steps(config)[0], steps(changed(argv, config["against"]))[0]
+    names = (a.device.key, " ".join(map(str, config["against"])))
+    if config["output"] == "json":
+        _write(config, json.dumps(differ.as_json(a, b, names), indent=1) + "\n")
+    else:
+        differ.print_diff(cli.console(), a, b, names)
+    return 0
+
+
+def _sweep(config: Config, argv: Sequence[str]) -> int:
+    names = [name for name, _ in sweeper.axes(config)]
+    records = list(sweeper.sweep(config))
+    text = "".join(json.dumps(r) + "\n" for r in records)
+    if config["output"] == "json":
+        _write(config, text)
+    elif config["file"]:
+        _write(config, text)
+        sweeper.print_pareto(cli.console(), records, names)
+    else:
+        sweeper.print_pareto(cli.console(), records, names)
+    if all("error" in r for r in records):
+        cli.console(stderr=True).print(f"no plan is legal: {records[0]['error']}")
+        return 1
+    return 0
+
+
+def _validate(config: Config, argv: Sequence[str]) -> int:
+    from ascendkit.budget.validate.report import as_json as scores
+    from ascendkit.budget.validate.report import as_text
+    from ascendkit.budget.validate.score import validate
+
+    got = validate()
+    if config["output"] == "json":
+        _write(config, json.dumps(scores(got), indent=1) + "\n")
+    else:
+        _write(config, as_text(got))
+    return 0
+
+
+def _goldens(config: Config, argv: Sequence[str]) -> int:
     found = goldens()
     passed = sum(g.ok for g in found)
-    if output == "json":
+    if config["output"] == "json":
         rows = [{**g.__dict__, "ok": g.ok} for g in found]
         print(json.dumps({"passed": passed, "failed": len(found) - passed, "rows": rows}, indent=1))
     else:
@@ -74,6 +124,34 @@ def _goldens(output: str) -> int:
         print(f"{passed} passed, {len(found) - passed} failed")
     return 0 if found and passed == len(found) else 1
 
+
+def _write(config: Config, text: str) -> None:
+    """To ``file``, or to the terminal."""
+    if not config["file"]:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(config["file"]).write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise ValueError(f"file: cannot write {config['file']!r}: {e.strerror}") from None
+
+
+ACTIONS: dict[str, Callable[[Config, Sequence[str]], int]] = {
+    "report": _report,
+    "goldens": _goldens,
+    "explain": _explain,
+    "diff": _diff,
+    "sweep": _sweep,
+    "validate": _validate,
+}
+OUTPUTS: dict[str, tuple[str, ...]] = {
+    "report": ("table", "json", "html", "trace"),
+    "sweep": ("table", "json"),
+    "validate": ("table", "json"),
+    "diff": ("table", "json"),
+    "explain": ("table", "json"),
+    "goldens": ("table", "json"),
+}
 
 if __name__ == "__main__":
     cli.run(main)

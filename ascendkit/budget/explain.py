@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import exp
 from typing import Any
 
 from ascendkit.budget.call import Call
+from ascendkit.budget.curves.lookup import fitted, timing
+from ascendkit.budget.curves.work import AXES
 from ascendkit.budget.report import duration, human
 from ascendkit.budget.roofline import roofline, runs_as
 from ascendkit.budget.step import Step
@@ -46,9 +49,31 @@ def explain(step: Step, name: str) -> Iterator[str]:
             shown = "unknown rate" if seconds is None else duration(seconds)
             mark = "  <- binds" if resource == time.bound else ""
             yield f"  {resource}: {shown}{mark}"
+        if step.stack is not None:
+            yield from _measured(call, step)
         for dtype in {d for u, d in call.cost.flops() if u == "cube"}:
             if runs_as(step.device, dtype) != dtype:
                 yield f"  {dtype} products run as {runs_as(step.device, dtype)} on this device"
+
+
+def _measured(call: Call, step: Step) -> Iterator[str]:
+    """Time of one call: what it was looked up as, the numbers, the rows and their source."""
+    assert step.stack is not None
+    got = timing(call, step.device, step.stack)
+    band = f"{duration(got.seconds * exp(-1.2816 * got.sigma))} to "
+    band += duration(got.seconds * exp(1.2816 * got.sigma))
+    yield f"  time {duration(got.seconds)}, p10 to p90 {band}; mark {got.mark}: {got.how}"
+    fit = fitted(call, step.device, step.stack)
+    if fit is not None:
+        rates = ", ".join(f"{AXES[i]} {u:.0%} of peak" for i, u in fit.utilisations.items())
+        yield (
+            f"    = launch {duration(got.idle - fit.latency)} + latency {duration(fit.latency)} +"
+            f" work at {rates} (corner {fit.corner:g}, {fit.rows} rows, scatter {fit.spread:.0%})"
+        )
+    if got.rows:
+        yield f"    nearest rows: {', '.join(got.rows)}; source: {got.source}"
+    if not got.inside:
+        yield "    beyond the measured range: the utilisation of the largest row holds"
 
 
 def _term(term: Term, params: Any) -> str:

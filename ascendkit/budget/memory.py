@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ascendkit.budget.call import Call
 from ascendkit.budget.plan import Plan
+from ascendkit.budget.skew import load
+from ascendkit.formats import width
 from ascendkit.model import Layer, Model, Weight, layer_weights, layers, step_weights
 from ascendkit.model.layers import mtp_layer
 
@@ -22,16 +24,24 @@ class Memory:
     weights: dict[str, float]
     gradients: float
     optimizer: float
-    activations: float
+    activations: dict[str, float]
     kv_per_token: float
     kv_fixed: float
     kv_cache: float
+    ep_buffer: float
+
+    @property
+    def buffers(self) -> dict[str, float]:
+        """Everything that is neither weight, gradient nor optimizer state, by name."""
+        found = {f"activations: {k}": v for k, v in self.activations.items() if v}
+        found |= {"KV cache": self.kv_cache, "expert-parallel buffers": self.ep_buffer}
+        return {k: v for k, v in found.items() if v}
 
     @property
     def total(self) -> float:
         """All kinds together."""
-        parts = (self.gradients, self.optimizer, self.activations, self.kv_cache)
-        return sum(self.weights.values()) + sum(parts)
+        kept = self.gradients + self.optimizer + sum(self.buffers.values())
+        return sum(self.weights.values()) + kept
 
 
 def memory(m: Model, p: Plan, calls: list[Call]) -> Memory:
@@ -43,7 +53,7 @@ def memory(m: Model, p: Plan, calls: list[Call]) -> Memory:
             gradients += params * GRADIENT_BYTES
             optimizer += params * OPTIMIZER_BYTES / (replicas if p.zero else 1)
     per_token, fixed = kv_bytes(m)
-    held = 0.0 if train else p.batch * (per_token * p.context + fixed) / p.pp
+    held = 0.0 if train else p.batch * (per_token * p.context / p.cp + fixed) / p.pp
     return Memory(
         weights=_weights(m, p),
         gradients=gradients,
@@ -52,7 +62,26 @@ def memory(m: Model, p: Plan, calls: list[Call]) -> Memory:
         kv_per_token=per_token,
         kv_fixed=fixed,
         kv_cache=held,
+        ep_buffer=_ep_buffer(m, p),
     )
+
+
+def _ep_buffer(m: Model, p: Plan) -> float:
+    """Receive buffers of dispatch (every rank may send all its tokens) and of combine (BF16).
+
+    Sized for the largest pass: in decode every rank keeps room for all others, in prefill and
+    training for the rows the fullest rank is expected to receive.
+    """
+    if p.ep == 1:
+        return 0.0
+    rows = p.moe_tokens * m.num_experts_per_tok
+    if p.phase == "decode":
+        rows = p.moe_tokens * min(p.ep, m.n_routed_experts)
+    else:
+        rows *= load(
+            p.routing, m.n_routed_experts, m.num_experts_per_tok, p.ep, p.moe_tokens * p.ep
+        ).factor
+    return p.interleave * rows * m.hidden_size * (width(m.activation_format) + width("bf16"))
 
 
 def kv_bytes(m: Model, index_key_bytes: int | None = None) -> tuple[float, float]:
@@ -110,16 +139,23 @@ def _weights(m: Model, p: Plan) -> dict[str, float]:
     return {**found, **ends}
 
 
-def _activations(m: Model, p: Plan, calls: list[Call]) -> float:
-    """Training: kept inputs of the micro-batches in flight (1F1B: as many as stages).
+def _activations(m: Model, p: Plan, calls: list[Call]) -> dict[str, float]:
+    """Bytes by operator line.
 
-    Inference: the widest input of an operator, twice (input and output).
+    Training: kept inputs of the micro-batches in flight (1F1B: as many as stages); full recompute
+    keeps the inputs of layers and the rest of one layer. Inference: the widest input of an
+    operator, twice (input and output).
     """
     if p.phase != "train":
-        return 2 * max((c.cost.kept_bytes() for c in calls), default=0.0)
+        widest = max(calls, key=lambda c: c.cost.kept_bytes(), default=None)
+        return {} if widest is None else {f"{widest.label}, in and out": 2 * widest.cost.kept_bytes()}
     wanted = ("own",) if p.recompute == "selective" else ("own", "cheap")
-    kept = sum(c.count * c.cost.kept_bytes() for c in calls if c.keep in wanted) * p.pp
-    if p.recompute != "full":
-        return kept
-    stream = p.tokens * m.hidden_size * max(m.hc_mult, 1) * 2
-    return stream * m.num_hidden_layers + kept / m.num_hidden_layers
+    share = p.pp if p.recompute != "full" else p.pp / m.num_hidden_layers
+    kept: dict[str, float] = {}
+    for c in calls:
+        if c.keep in wanted and c.cost.kept_bytes():
+            kept[c.label] = kept.get(c.label, 0.0) + c.count * c.cost.kept_bytes() * share
+    if p.recompute == "full":
+        stream = p.tokens * m.hidden_size * max(m.hc_mult, 1) * 2
+        kept["layer inputs"] = stream * m.num_hidden_layers
+    return dict(sorted(kept.items(), key=lambda kv: -kv[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ascendkit.budget import skew
@@ -18,7 +18,7 @@ RECOMPUTE = ("none", "selective", "full")
 CHOICES = {
     "phase": PHASES,
     "recompute": RECOMPUTE,
-    "schedule": SCHEDULES,
+    "schedule": ("auto", *SCHEDULES),
     "overlap": OVERLAPS,
     "launch": LAUNCHES,
 }
@@ -43,7 +43,8 @@ class Plan:
         zero: ZeRO stage for optimizer states: 0 (replicated) or 1 (sharded over data parallel).
         recompute: what the backward pass computes again: ``none``; ``selective``, norms, SwiGLU and
             the up-projections before attention; ``full``, everything but layer inputs.
-        schedule: how pipeline ranks order micro-batches; ``vp`` chunks a rank when interleaved.
+        schedule: how pipeline ranks order micro-batches (``auto``: dualpipe where it can run, else
+            1f1b); ``vp`` chunks a rank when interleaved.
         interleave: micro-batches that take turns in one inference pass (2 hides communication).
         overlap: branches that run beside each other: what published stacks do, none, or all.
         launch: how kernels are launched.
@@ -140,7 +141,13 @@ def _derive(got: dict[str, Any], m: Model) -> Plan:
         got["ranks"] = pp * max(ep, tp)
     if got["phase"] == "train" and not got.get("global_batch"):
         got["global_batch"] = got["batch"] * max(got["ranks"] // (tp * pp), 1)
-    return Plan(**got)
+    p = Plan(**got)
+    if p.schedule != "auto":
+        return p
+    pairs = p.pp % 2 == 0 and p.phase == "train" and p.batch * p.dp
+    micro = p.micro_batches if pairs else 0
+    fits = micro % 2 == 0 and micro >= 2 * p.pp
+    return replace(p, schedule="dualpipe" if fits and p.vp == 1 else "1f1b")
 
 
 def _check_model(p: Plan, m: Model) -> None:

@@ -33,30 +33,52 @@ def duration(seconds: float) -> str:
     return "-" if not seconds else f"{seconds * 1e6:.2g} us"
 
 
-def print_steps(console: Console, steps: Sequence[Step], acceptance: float | None = None) -> None:
+PEAK_NOTE = (
+    "times are bounds: each operator at the device's peak rates, one after another, no launch gaps,"
+    " no overlap"
+)
+CURVES_NOTE = (
+    "operator times are measured kernels in series; the step has overlaps, pipeline and gaps;"
+    " marks: M measured here, P published, E emulated, T transferred, A assumed"
+)
+
+
+def print_steps(
+    console: Console, steps: Sequence[Step], acceptance: float | None = None, what_if: str = ""
+) -> None:
     """Operators and totals of one plan on one or several devices."""
     first = steps[0]
-    console.print(_title(first), style="bold")
+    console.print(title(first) + (f"; what if {what_if}" if what_if else ""), style="bold")
     console.print(_operators(steps))
     console.print(_totals(steps, acceptance))
-    notes = dict.fromkeys(w for s in steps for w in s.warnings)
-    for note in (
-        "times are bounds: each operator at the device's peak rates, one after another, no launch"
-        " gaps, no overlap",
-        f"MFU: {first.mfu_text}",
-        *(
-            f"{s.device.key}: no rate for {', '.join(s.unknown)}; times are lower bounds"
-            for s in steps
-            if s.unknown
-        ),
-        *notes,
-    ):
+    for note in notes(steps):
         console.print(f"note: {note}", style="dim")
 
 
-def _title(step: Step) -> str:
+def notes(steps: Sequence[Step]) -> list[str]:
+    """What a reader must know, each sentence once."""
+    first = steps[0]
+    return [
+        PEAK_NOTE if first.time is None else CURVES_NOTE,
+        f"MFU: {first.mfu_text}",
+        *(
+            f"{s.device.key}: no rate for {', '.join(s.unknown)}; {_missing(s)}"
+            for s in steps
+            if s.unknown
+        ),
+        *dict.fromkeys(w for s in steps for w in s.warnings),
+    ]
+
+
+def _missing(step: Step) -> str:
+    return "times are lower bounds" if step.time is None else "its share of the time is not counted"
+
+
+def title(step: Step) -> str:
+    """Model, work and layout in one line."""
     p = step.plan
-    sizes = f"{p.ranks} ranks (tp {p.tp}, pp {p.pp}, ep {p.ep}, dp {p.dp})"
+    cp = f", cp {p.cp}" if p.cp > 1 else ""
+    sizes = f"{p.ranks} ranks (tp {p.tp}, pp {p.pp}, ep {p.ep}, dp {p.dp}{cp})"
     work = {
         "train": f"{p.global_batch} x {p.seq} tokens, {p.micro_batches} micro-batches of {p.batch}",
         "prefill": f"{p.batch} x {p.seq} tokens a rank, context {p.context}",
@@ -79,6 +101,8 @@ def _operators(steps: Sequence[Step]) -> Table:
     for step in steps:
         table.add_column(step.device.key, justify="right", no_wrap=True)
         table.add_column("bound", no_wrap=True)
+        if step.time is not None:
+            table.add_column("mark", no_wrap=True)
         table.add_column("share", justify="right", no_wrap=True)
     by_label = [{line.label: line for line in step.lines} for step in steps]
     for line in steps[0].lines:
@@ -98,8 +122,11 @@ def _operators(steps: Sequence[Step]) -> Table:
 
 
 def _timed(line: Line, step: Step) -> list[str]:
+    share = f"{line.seconds / step.serial:.1%}"
+    if step.time is not None:
+        return [duration(line.seconds), line.bound, line.mark, share]
     mark = ">=" if line.unknown - step.common_unknown else ""
-    return [f"{mark}{duration(line.seconds)}", line.bound, f"{line.seconds / step.seconds:.1%}"]
+    return [f"{mark}{duration(line.seconds)}", line.bound, share]
 
 
 def _flops(line: Line) -> float:
@@ -121,17 +148,29 @@ def _totals(steps: Sequence[Step], acceptance: float | None) -> Table:
 def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
     """Totals of a step as printed lines."""
     p, memory, device = step.plan, step.memory, step.device
-    mark = ">= " if step.unknown else ""
+    bound = step.time is None
+    mark, most = (">= ", "<= ") if bound and step.unknown else ("", "")
     rate = step.tokens / step.seconds / p.ranks
-    found = {
-        "step time (bound)": mark + duration(step.seconds),
-        "tokens/s per rank": f"{'<= ' if step.unknown else ''}{rate:.5g}",
-        "tokens/s per package": f"{'<= ' if step.unknown else ''}"
-        f"{rate * device.ranks_per_package:.5g}",
-        "MFU (upper bound)": "unknown" if step.mfu is None else f"{step.mfu:.1%}",
+    found = {f"step time{' (bound)' if bound else ''}": mark + duration(step.seconds)}
+    if step.time is not None:
+        low, high = (duration(step.time.quantile(z)) for z in (-1.2816, 1.2816))
+        found["step time, p10 to p90"] = f"{low} to {high}"
+        found["operators in series"] = duration(step.serial)
+        for part in step.time.parts:
+            found[f"  {part.name}"] = duration(part.seconds)
+        shares = ", ".join(f"{k} {v:.0%}" for k, v in step.time.shares.items())
+        found["origin of the time"] = shares
+        found["claimed"] = "yes" if step.time.claimed else "not claimed"
+    found |= {
+        "tokens/s per rank": f"{most}{rate:.5g}",
+        "tokens/s per package": f"{most}{rate * device.ranks_per_package:.5g}",
+        f"MFU{' (upper bound)' if bound else ''}": "unknown"
+        if step.mfu is None
+        else f"{step.mfu:.1%}",
     }
     if acceptance is not None:
-        found[f"TPOT at {acceptance:g} accepted drafts"] = mark + duration(
+        found["accepted drafts a step (given)"] = f"{acceptance:g}"
+        found["TPOT, step over one plus accepted"] = mark + duration(
             step.seconds / (1 + acceptance)
         )
     for kind, size in sorted(memory.weights.items(), key=lambda kv: -kv[1]):
@@ -139,9 +178,9 @@ def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
     if p.phase == "train":
         found["gradients (fp32)"] = human(memory.gradients) + "B"
         found["optimizer (fp32 master, two moments)"] = human(memory.optimizer) + "B"
-    found["activations"] = human(memory.activations) + "B"
+    for name, size in memory.buffers.items():
+        found[name] = human(size) + "B"
     if p.phase != "train":
-        found["KV cache"] = human(memory.kv_cache) + "B"
         found["KV per token of context"] = f"{memory.kv_per_token:.6g} B"
         found["KV fixed per sequence"] = human(memory.kv_fixed) + ("B" if memory.kv_fixed else "")
     found["memory"] = human(memory.total) + "B"
@@ -167,7 +206,9 @@ def as_json(steps: Sequence[Step], acceptance: float | None) -> dict[str, Any]:
         "schema": "ascendkit.budget.v1",
         "model": first.model.key,
         "plan": dataclasses.asdict(first.plan) | {"dp": first.plan.dp},
-        "time": "bound: peak rates, operators in series",
+        "time": "bound: peak rates, operators in series"
+        if first.time is None
+        else "measured kernels, overlaps, pipeline and gaps",
         "devices": [_device(step, acceptance) for step in steps],
     }
 
@@ -178,6 +219,8 @@ def _device(step: Step, acceptance: float | None) -> dict[str, Any]:
     return {
         "device": step.device.key,
         "step_s": step.seconds,
+        "serial_s": step.serial,
+        **_curves(step),
         "unknown": list(step.unknown),
         "tokens": step.tokens,
         "tokens_per_s_rank": step.tokens / step.seconds / step.plan.ranks,
@@ -189,6 +232,20 @@ def _device(step: Step, acceptance: float | None) -> dict[str, Any]:
         "fits": None if have is None else m.total <= have,
         "operators": [_line(line, step) for line in step.lines],
         "warnings": list(step.warnings),
+    }
+
+
+def _curves(step: Step) -> dict[str, Any]:
+    if step.time is None:
+        return {}
+    return {
+        "p10_s": step.time.quantile(-1.2816),
+        "p90_s": step.time.quantile(1.2816),
+        "marks": step.time.shares,
+        "claimed": step.time.claimed,
+        "parts": [
+            {"name": p.name, "seconds": p.seconds, "serial_s": p.serial} for p in step.time.parts
+        ],
     }
 
 
@@ -204,5 +261,8 @@ def _line(line: Line, step: Step) -> dict[str, Any]:
         "unknown": sorted(line.unknown),
         "bound": line.bound,
         "seconds": line.seconds,
-        "share": line.seconds / step.seconds,
+        "share": line.seconds / step.serial,
+        "marks": line.marks,
+        "waiting_s": line.waiting,
+        "inside_measured_range": not line.outside,
     }

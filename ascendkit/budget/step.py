@@ -1,24 +1,37 @@
-"""One step of a plan on a device: operator lines with counts and times, and totals."""
+"""One step of a plan on a device: operator lines with counts and times, and totals.
+
+Time is told in one of two modes. ``peak``: every operator at the device's peak rates, one after
+another; a bound. ``curves``: measured kernels, overlaps, pipeline and gaps; an expectation with a
+band and the origin of every part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ascendkit.budget.backward import backward, loss, update
 from ascendkit.budget.call import Call
+from ascendkit.budget.curves.lookup import Stack, timing
 from ascendkit.budget.flops import MEGATRON, train_flops
 from ascendkit.budget.forward import forward
 from ascendkit.budget.memory import Memory, memory
 from ascendkit.budget.plan import Plan
 from ascendkit.budget.roofline import RESOURCES, roofline
+from ascendkit.budget.steptime import StepTime, step_time
+from ascendkit.budget.warnings import warnings
 from ascendkit.hardware import Device
 from ascendkit.model import Model
+
+TIMES = ("curves", "peak")
 
 
 @dataclass
 class Line:
-    """All calls of one label: what they do on one rank in one step, and how long at peak."""
+    """All calls of one label: what they do on one rank in one step, and how long that takes.
+
+    ``resource_s`` are seconds at peak rates, ``seconds`` is the time of the chosen mode, ``marks``
+    its parts by origin, ``waiting`` what of it is launch and latency.
+    """
 
     label: str
     calls: float = 0.0
@@ -29,14 +42,25 @@ class Line:
     resource_s: dict[str, float] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     seconds: float = 0.0
+    marks: dict[str, float] = field(default_factory=dict)
+    waiting: float = 0.0
+    spread: float = 0.0
+    outside: bool = False
 
     @property
     def bound(self) -> str:
-        """The resource with the most time over the line's calls."""
+        """The resource with the most time over the line's calls, or ``launch`` where waiting is."""
+        if self.waiting > 0.5 * self.seconds:
+            return "launch"
         return max(self.resource_s, key=lambda r: self.resource_s[r], default="unknown")
 
-    def add(self, call: Call, device: Device) -> None:
-        """Book ``call.count`` calls."""
+    @property
+    def mark(self) -> str:
+        """Origins of the line's time, largest first: ``PT`` is mostly published, partly not."""
+        return "".join(sorted(self.marks, key=lambda k: -self.marks[k]))
+
+    def add(self, call: Call, device: Device, stack: Stack | None) -> None:
+        """Book ``call.count`` calls; without a ``stack`` at peak rates."""
         cost, n = call.cost, call.count
         self.calls += n
         self.ops.add(call.op)
@@ -49,8 +73,16 @@ class Line:
         for link, value in cost.link_bytes().items():
             _book(self.link, link, n * value)
         time = roofline(cost, device)
-        self.seconds += n * time.seconds
         self.unknown.update(time.unknown)
+        if stack is None:
+            self.seconds += n * time.seconds
+        else:
+            got = timing(call, device, stack)
+            self.seconds += n * got.seconds
+            self.waiting += n * got.idle
+            self.spread += n * got.seconds * got.sigma
+            self.outside |= not got.inside
+            _book(self.marks, got.mark, n * got.seconds)
         for resource, value_s in time.by_resource.items():
             if value_s is not None:
                 _book(self.resource_s, resource, n * value_s)
@@ -58,7 +90,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Step:
-    """A budgeted step of one plan on one device. Times are seconds at peak rates, in series."""
+    """A budgeted step of one plan on one device; ``time`` is None in peak mode."""
 
     model: Model
     plan: Plan
@@ -67,11 +99,18 @@ class Step:
     lines: tuple[Line, ...]
     memory: Memory
     warnings: tuple[str, ...]
+    stack: Stack | None = None
+    time: StepTime | None = None
+
+    @property
+    def serial(self) -> float:
+        """Operators one after another."""
+        return sum(line.seconds for line in self.lines)
 
     @property
     def seconds(self) -> float:
-        """Sum over operators, each at its binding resource."""
-        return sum(line.seconds for line in self.lines)
+        """Time of the step: with overlaps, pipeline and gaps, or all in series in peak mode."""
+        return self.serial if self.time is None else self.time.seconds
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -115,41 +154,31 @@ class Step:
         return "executed matrix FLOPs, each product over the peak of its own format"
 
 
-def budget(m: Model, p: Plan, device: Device) -> Step:
-    """Count one step of ``p`` and time it at the peak rates of ``device``."""
+def budget(m: Model, p: Plan, device: Device, time: str = "curves") -> Step:
+    """Count one step of ``p`` and time it on ``device``; ``time`` is one of :data:`TIMES`."""
     domain = device.scaleup_ranks
     calls = forward(m, p, domain or p.ranks)
     held = memory(m, p, calls)
+    stack = Stack(p.phase, p.launch) if time == "curves" else None
+    extra: list[Call] = []
     if p.phase == "train":
-        one_pass = calls + loss(m, p)
+        extra = loss(m, p) + update(m, p, domain or p.ranks)
+        one_pass = calls + [c for c in extra if c.part != "optimizer"]
         one_pass += backward(calls, p.recompute)
         calls = [replace(c, count=c.count * p.micro_batches) for c in one_pass]
-        calls += update(m, p, domain or p.ranks)
+        calls += [c for c in extra if c.part == "optimizer"]
+    whole = step_time(m, p, device, stack, extra) if stack is not None else None
     lines: dict[str, Line] = {}
     for call in calls:
         label = call.label if call.part != "backward" else _backward_label(call.label)
-        lines.setdefault(label, Line(label)).add(call, device)
+        lines.setdefault(label, Line(label)).add(call, device, stack)
     ordered = sorted(lines.values(), key=lambda line: -line.seconds)
-    return Step(m, p, device, tuple(calls), tuple(ordered), held, tuple(_warnings(p, device)))
+    said = tuple(warnings(m, p, device, ordered, whole))
+    return Step(m, p, device, tuple(calls), tuple(ordered), held, said, stack, whole)
 
 
 def _backward_label(label: str) -> str:
     return label if "gradient" in label or label == "recompute" else f"{label}, backward"
-
-
-def _warnings(p: Plan, device: Device) -> Iterable[str]:
-    if p.ranks > 1 and device.scaleup_ranks is None:
-        yield (
-            f"{device.key}: ranks of a scale-up domain unknown; all {p.ranks} counted as one domain"
-        )
-    if p.pp > 1:
-        yield "pipeline: mean over stages, bubbles not counted"
-    if p.ep > 1:
-        yield "routing: balanced over experts and ranks"
-    rates = ("cores_aic", "peak_fp8_tflops", "peak_mxfp4_tflops", "peak_bf16_tflops", "hbm_tbs")
-    yield from (f"sources disagree on {c}" for c in device.conflicts(*rates, "hbm_gb"))
-    if device.ranks_per_package > 1:
-        yield f"{device.key}: a rank is a die, {device.ranks_per_package} to a package"
 
 
 def _book(table: dict[str, float], key: str, value: float) -> None:

@@ -147,8 +147,8 @@ def _train(
             layer[i] = stage
         if not s.at:
             ends[s.name] = stage
-    losses = [c for c in extra if c.op == "tilekernels.cross_entropy"]
-    updates = [c for c in extra if c not in losses]
+    losses = [c for c in extra if c.part != "optimizer"]
+    updates = [c for c in extra if c.part == "optimizer"]
     stages = _stages(m, p, layer, ends, _seconds(losses, on, stack) * p.pp)
     run = simulate(p.schedule, stages, p.pp, p.micro_batches, p.vp)
     serial = p.micro_batches * sum(_seconds([c], on, stack) for c in (*calls, *losses))

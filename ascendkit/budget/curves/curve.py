@@ -16,6 +16,9 @@ from functools import cached_property
 from typing import Any
 
 CORNERS = (1.0, 2.0, 8.0)
+SHORT = 100e-6
+TYPICAL = 0.7
+"""Utilisation expected of a large kernel before any row speaks."""
 ONE_ROW = 0.25
 """Standard error of log time where a single row says nothing about its own scatter."""
 
@@ -135,7 +138,7 @@ def _fitted(w: Any, t: Any, axes: list[int], p: float) -> tuple[Any, float, floa
     """
     import numpy as np
 
-    centre = np.array([math.log(t.min() / 10), *([math.log(0.7)] * len(axes))])
+    centre = np.array([math.log(t.min() / 10), *([math.log(TYPICAL)] * len(axes))])
     width = np.array([math.log(10), *([math.log(3)] * len(axes))]) * 4
     if len(t) == 1:
         return _of_one_row(float(w[0, axes].max()), float(t[0]), len(axes)), 0.0, p
@@ -167,7 +170,11 @@ def _fitted(w: Any, t: Any, axes: list[int], p: float) -> tuple[Any, float, floa
 
 
 def _of_one_row(work: float, seconds: float, axes: int) -> Any:
-    """One row fixes one number: utilisation where it is plausible, else latency at 70 %."""
+    """One row fixes one number: latency where the kernel is short and far from the peak, else rate.
+
+    Nothing that lasts longer than :data:`SHORT` is latency.
+    """
     share = work / seconds
-    latency = seconds * 1e-6 if share > 0.5 else seconds - work / 0.7
-    return _array([math.log(latency), *([math.log(share if share > 0.5 else 0.7)] * axes)])
+    if share > 0.5 or seconds > SHORT:
+        return _array([math.log(seconds * 1e-6), *([math.log(share)] * axes)])
+    return _array([math.log(seconds - work / TYPICAL), *([math.log(TYPICAL)] * axes)])

@@ -10,7 +10,7 @@ from functools import lru_cache
 from ascendkit.budget.call import Call
 from ascendkit.budget.curves.curve import Curve, Sample
 from ascendkit.budget.curves.rows import Row, donors, floor, rows
-from ascendkit.budget.curves.work import Key, ideal, key_of
+from ascendkit.budget.curves.work import AXES, Key, ideal, key_of
 from ascendkit.hardware import Device, device
 
 SPREAD = {"T": 0.35, "A": 0.6}
@@ -66,6 +66,27 @@ class Stack:
 def timing(call: Call, on: Device, stack: Stack) -> Timing:
     """Time of one call of ``call`` on a device."""
     return _timing(call.op, call.key[1:], on, stack)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was fitted to the rows a call is timed by: see :mod:`ascendkit.budget.curves.curve`."""
+
+    latency: float
+    utilisations: dict[int, float]
+    corner: float
+    rows: int
+    spread: float
+
+
+def fitted(call: Call, on: Device, stack: Stack) -> Fit | None:
+    """The fit behind :func:`timing`; None where no row was found."""
+    found = _best(key_of(call, on), on, stack) if max(ideal(call, on)) else None
+    if found is None:
+        return None
+    curve = found[0]
+    rates = {i: u for i in range(len(AXES)) if (u := curve.utilisation(i)) is not None}
+    return Fit(curve.latency, rates, curve.corner, len(curve.samples), curve.spread)
 
 
 @lru_cache(maxsize=65536)
@@ -160,7 +181,11 @@ def _chain(device_key: str) -> tuple[tuple[str, str, str, str], ...]:
 
 @lru_cache(maxsize=256)
 def _samples(where: str, without: tuple[str, ...]) -> tuple[tuple[Key, Row, Sample], ...]:
-    """Rows of a device with their ideal times; a row with several calls stands for the largest."""
+    """Rows of a device with their ideal times.
+
+    A row of several calls belongs to the largest; it stands for that many of its kind, with the
+    time and the work of the whole row shared among them.
+    """
     on, found = device(where), []
     for row in rows(where):
         if any(row.source.startswith(w) or row.id.startswith(w) for w in without):
@@ -171,7 +196,8 @@ def _samples(where: str, without: tuple[str, ...]) -> tuple[tuple[Key, Row, Samp
             # Faster than the peak of the device: not a time of this work.
             continue
         main = max(row.calls, key=lambda c: c.count * max(ideal(c, on)))
-        n = main.count if len(row.calls) == 1 else 1.0
+        kind = key_of(main, on)
+        n = sum(c.count for c in row.calls if key_of(c, on) == kind)
         sample = Sample(tuple(v / n for v in work), row.seconds / n, row.id)
-        found.append((key_of(main, on), row, sample))
+        found.append((kind, row, sample))
     return tuple(found)
