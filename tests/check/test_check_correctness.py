@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from ascendkit.check.correctness import check_case
-from ascendkit.op import Case
+from ascendkit.check.launches import Launches
+from ascendkit.op import Case, Contract
+from ascendkit.testing import Verdict
+from ascendkit.testing.memory import POISONS
 
 PLAIN = Case("plain", {"n": 33, "k": 3})
 
@@ -65,6 +69,17 @@ def test_each_kind_of_wrong_is_found(toy, seed, kind):
     assert got.status == "fail" and told in got.message
 
 
+@pytest.mark.parametrize("pattern", POISONS)
+def test_an_output_that_happens_to_look_like_poison_is_not_unwritten(pattern):
+    def function(x, *, out, platform):
+        out.view(torch.uint8).fill_(pattern)
+        return out
+
+    launches = Launches(function, torch.empty_like, (torch.ones(5),), "reference")
+    agrees = Verdict(True)
+    assert launches.faults(Contract("bitwise"), agrees, lambda got: agrees) == []
+
+
 def test_an_op_may_declare_what_it_changes(toy, seed):
     init = toy.files["__init__"].replace("Tensor x", "Tensor(a!) x")
     op = toy("inplace", __init__=init, ascend=ascend("out.copy_(x * k)", "x.zero_()"))
@@ -81,6 +96,9 @@ def test_nondeterministic_ops_are_judged_twice_instead(toy, seed):
     )
     op = toy("jitter", cases=cases, ascend=jitter.format(first=0, second=2))
     assert run(op, seed).status == "pass"
+    strict = cases.replace(", deterministic=False", "")
+    op = toy("promises", cases=strict, ascend=jitter.format(first=0, second=1))
+    assert "second launch" in run(op, seed).message
     op = toy("drift", cases=cases, ascend=jitter.format(first=0, second=3))
     assert "second launch" in run(op, seed).message
 

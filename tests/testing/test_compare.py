@@ -10,6 +10,7 @@ import torch
 
 from ascendkit.op import Contract
 from ascendkit.testing import bitwise, calc_diff, close, compare, generator, set_equal, ulp, wide
+from ascendkit.testing.bits import ordered
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 NARROW = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu]
@@ -73,6 +74,21 @@ def test_ulp_counts_steps_of_nextafter(seed, dtype):
     assert not ulp(torch.from_numpy(stepped), torch.from_numpy(start), 5)
 
 
+@pytest.mark.parametrize("dtype", [*NARROW, torch.float16, torch.bfloat16], ids=str)
+def test_every_pair_of_neighbours_is_one_ulp_apart(dtype):
+    width = torch.empty(0, dtype=dtype).element_size()
+    codes = torch.arange(1 << 8 * width).to({1: torch.uint8, 2: torch.int16}[width])
+    values = codes.view(dtype)
+    values = values[values.float().isfinite()]
+    order = values.double().argsort(stable=True)
+    ranked = values.view(codes.dtype)[order].view(dtype)
+    # -0 and +0 are one place, and the only one with two codes.
+    distinct = ranked.double().diff() != 0
+    distance = ordered(ranked).diff()
+    assert distance.eq(distinct.long()).all()
+    assert ulp(ranked[1:], ranked[:-1], 1) and not ulp(ranked[2:], ranked[:-2], 1)
+
+
 def test_ulp_distance_of_extreme_doubles_does_not_wrap():
     low = torch.tensor([-1.7e308], dtype=torch.float64)
     high = torch.tensor([1.7e308], dtype=torch.float64)
@@ -110,6 +126,8 @@ def test_set_equal_is_a_multiset_of_each_row(seed):
     nan = torch.tensor([[torch.nan, 1.0, -torch.inf]])
     assert set_equal(nan, nan.flip(-1))
     assert not set_equal(nan, torch.tensor([[torch.nan, torch.nan, -torch.inf]]))
+    payloads = torch.tensor([[0x7FC00000, -1]], dtype=torch.int32).view(torch.float32)
+    assert set_equal(payloads, payloads[:, :1].expand(1, 2).contiguous())
 
 
 def test_metadata_comes_first():
