@@ -36,6 +36,8 @@ STRIDE = 16
 """Keys compared at a time; lists are filled up to a multiple."""
 PAD = 2
 """Between the lists of two tokens: room for the threshold, and other banks for other tokens."""
+LEAST_FINITE = -0x7F800000
+"""Bits of the least finite float, as an integer in order."""
 MAGIC, MAGIC_BITS = 1 << 23, 0x4B000000
 """The float from which on the next one is one more, and its bits."""
 
@@ -49,7 +51,7 @@ class Plan:
         groups: groups of scores in a lane.
         width: scores in one load instruction.
         warps: warps in a block.
-        capacity: candidates the list of a token holds, a multiple of 4 and of ``lanes``.
+        capacity: candidates the list of a token holds, at least.
     """
 
     lanes: int
@@ -59,24 +61,20 @@ class Plan:
     capacity: int
 
 
-def plan(num_tokens: int, num_experts: int, num_topk: int) -> Plan:
-    """The layout for a shape; measured on an H200 (docs/topk_gate.md)."""
-    width = 4 if num_experts % 4 == 0 else 2 if num_experts % 2 == 0 else 1
-    few = num_tokens <= FEW_TOKENS
-    held = 8 if few else 32
-    lanes = min(WARP, max(16, pow2(num_topk), pow2(-(-num_experts // held))))
-    scores = width * -(-num_experts // (width * lanes))
-    groups = min(scores, max(1, -(-3 * num_topk // (2 * lanes))))
-    capacity = num_topk + 2 * lanes
-    return Plan(lanes, groups, width, 1 if few else 4, capacity)
-
-
-FEW_TOKENS = 1024
+def plan(num_experts: int, num_topk: int) -> Plan:
+    """The layout for a shape; chosen on an H200 (docs/topk_gate.md)."""
+    lanes = WARP // 2 if num_topk <= WARP // 2 and num_experts <= MAX_EXPERTS // 2 else WARP
+    # Wide loads where they leave no lane without a score: idle lanes have no maximum to offer.
+    fits = (w for w in (4, 2) if num_experts % w == 0 and num_experts >= w * lanes)
+    width = next(fits, 1)
+    # Half as many groups again as places: a threshold close to the k-th score.
+    groups = -(-3 * num_topk // (2 * lanes))
+    return Plan(lanes, groups, width, warps=4, capacity=num_topk + 2 * lanes)
 
 
 def pow2(n: int) -> int:
     """Smallest power of two that is at least ``n``."""
-    return 1 << (n - 1).bit_length() if n > 1 else 1
+    return 1 << (n - 1).bit_length()
 
 
 def supports(case: Case) -> Support:
@@ -89,8 +87,8 @@ def supports(case: Case) -> Support:
 
 def run(scores: "torch.Tensor", num_topk: int, *, out: "torch.Tensor") -> None:
     """Fill ``out`` (num_tokens, num_topk) int64 from ``scores`` (num_tokens, num_experts) float32."""
-    num_tokens, num_experts = scores.shape
-    kernel(num_experts, num_topk, plan(num_tokens, num_experts, num_topk))(scores, out)
+    num_experts = scores.shape[1]
+    kernel(num_experts, num_topk, plan(num_experts, num_topk))(scores, out)
 
 
 @lru_cache(maxsize=256)
@@ -98,19 +96,23 @@ def kernel(num_experts: int, num_topk: int, layout: Plan, arch: str = "") -> Any
     """The compiled kernel of a shape; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
     import tilelang
 
-    keys = tilelang.PassConfigKey
-    return tilelang.compile(
-        prim_func(num_experts, num_topk, layout),
-        target={"kind": "cuda", "arch": arch} if arch else "cuda",
-        pass_configs={
-            # Lists are private to a warp, ordered by T.sync_warp; a block barrier in divergent
-            # code would hang.
-            keys.TL_DISABLE_THREAD_STORAGE_SYNC: True,
-            keys.TL_DISABLE_WARP_SPECIALIZED: True,
-            # Rows are clamped below, so loads need no guard of their own.
-            keys.TL_DISABLE_SAFE_MEMORY_ACCESS: True,
-        },
-    )
+    target = {"kind": "cuda", "arch": arch} if arch else "cuda"
+    program = prim_func(num_experts, num_topk, layout)
+    return tilelang.compile(program, target=target, pass_configs=pass_configs())
+
+
+def pass_configs() -> dict[str, bool]:
+    """Which of TileLang's passes the program does without."""
+    from tilelang import PassConfigKey as Key
+
+    return {
+        # Lists are private to a warp, ordered by T.sync_warp; a block barrier in divergent code
+        # would hang.
+        Key.TL_DISABLE_THREAD_STORAGE_SYNC.value: True,
+        Key.TL_DISABLE_WARP_SPECIALIZED.value: True,
+        # Rows are clamped below, so loads need no guard of their own.
+        Key.TL_DISABLE_SAFE_MEMORY_ACCESS.value: True,
+    }
 
 
 def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
@@ -128,9 +130,11 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
     word = "uint32" if V <= 32 else "uint64"
     byte = tuple(range(0, V, 8))
     shifts = tuple(1 << i for i in range(L.bit_length() - 1))
-    # Maxima first, then candidates: two lists a token, read STRIDE keys at a time.
-    maxima, room = -(-L * G // STRIDE) * STRIDE, layout.capacity
-    pitch = maxima + room + STRIDE + PAD
+    # Two lists a token: maxima (32 bits, counted here in 64-bit words), then candidates.
+    ways = -(-L * G // STRIDE) * STRIDE
+    low_bits, block_keys = pow2(L * G) - 1, max(L, STRIDE)
+    room = -(-layout.capacity // block_keys) * block_keys
+    pitch = ways // 2 + room + PAD
     N = T.dynamic("num_tokens")
     inf = T.infinity("float32")
 
@@ -141,22 +145,33 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             values = [T.max(a, b) for a, b in pairs] + values[len(values) & ~1 :]
         return values[0]
 
-    @T.macro
-    def pack(key, value, index):
-        # Adding 0.0 makes -0.0 equal to 0.0.
-        plain = T.ieee_add(value, T.float32(0))
-        raw = T.reinterpret(plain, "uint32")
-        flip = T.if_then_else(plain < 0, T.uint32(0xFFFFFFFF), T.uint32(0x80000000))
-        key[0] = (T.cast(raw ^ flip, "int64") << T.int64(20)) | T.cast(LAST_INDEX - index, "int64")
+    def in_order(bits):
+        """Bits of a float as an integer of the same order; its own inverse."""
+        return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+    def bits_of(members):
+        """A mask of scores, put together from halves: constants are signed 64-bit integers."""
+        bits = sum(1 << e for e in members)
+        low, high = T.cast(bits & 0xFFFFFFFF, word), T.cast(bits >> 32, word)
+        return low | (high << T.cast(32, word)) if V > 32 else low
+
+    def whole(n):
+        """Keys that are read and must be filled for a list of n."""
+        return T.ceildiv(n, block_keys) * block_keys
+
+    def double(key):
+        return T.reinterpret(key, "float64")
 
     @T.macro
-    def count_larger(keys, start, n, mine, rank):
+    def count_larger(listed, read, start, n, own, rank):
+        # Two sums, so that an add does not wait for the one before it.
         rank[0] = T.float32(MAGIC)
+        rank[1] = T.float32(0)
         for j in T.unroll(T.ceildiv(n, STRIDE), annotations={"pragma_unroll_factor": 1}):
             for q in tuple(range(STRIDE)):
-                other = keys[start + STRIDE * j + q]
-                if T.reinterpret(other, "float64") > T.reinterpret(mine, "float64"):
-                    rank[0] = rank[0] + T.float32(1)
+                if read(listed[start + STRIDE * j + q]) > own:
+                    rank[q % 2] = rank[q % 2] + T.float32(1)
+        rank[0] = rank[0] + rank[1]
 
     @T.macro
     def mark(x, t, part, mask):
@@ -175,12 +190,10 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             mask[0] = mask[0] | (T.cast(bits, word) << T.cast(8 * i, word))
 
     @T.macro
-    def list_one(keys, at, scores, row, lane, key, mask, among):
+    def list_one(words, at, lane, mask, among):
         e = T.__ffs(mask[0] & among) - 1
         mask[0] = mask[0] & ~(T.cast(1, word) << T.cast(e, word))
-        col = e // W * span + lane * W + e % W
-        pack(key, scores[row, col], col)
-        keys[at] = key[0]
+        words[2 * at] = e * WARP + lane
 
     @T.macro
     def rounds(x, topk_idx, token, lane):
@@ -218,11 +231,11 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
     ):
         with T.Kernel(T.ceildiv(N, tokens_per_block), threads=WARP * layout.warps) as block:
             keys = T.alloc_shared((tokens_per_block * pitch,), "int64")
+            words = T.view(keys, (tokens_per_block * pitch * 2,), "int32")
             x = T.alloc_local((V,), "float32")
-            tops = T.alloc_local((G,), "float32")
+            tops = T.alloc_local((G,), "int32")
             places = T.alloc_local((G,), "int32")
-            key = T.alloc_local((1,), "int64")
-            rank = T.alloc_local((1,), "float32")
+            rank = T.alloc_local((2,), "float32")
             part = T.alloc_local((len(byte),), "float32")
             mask = T.alloc_local((1,), word)
             extra = T.alloc_local((1,), "int32")
@@ -244,34 +257,33 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
                         for v in T.vectorized(W):
                             x[c * W + v] = -inf
 
-            # 1. The rank of every group maximum; the one of rank K - 1 is the threshold.
+            # 1. The place of every group maximum; that of place K - 1 gives the threshold. The
+            # group's number in the low bits makes all of them different.
             base = slot * pitch
             for g, members in enumerate(groups):
                 # The last maximum makes a group of NaNs count as -inf.
-                tops[g] = T.max(tree([x[e] for e in members]), -inf)
-                pack(key, tops[g], g * L + lane)
-                keys[base + g * L + lane] = key[0]
-            for i in tuple(range(L * G, maxima, L)):
-                if i + lane < maxima:
-                    keys[base + i + lane] = T.int64(0)
+                top = T.max(tree([x[e] for e in members]), -inf)
+                tops[g] = (in_order(T.reinterpret(top, "int32")) & ~low_bits) | (g * L + lane)
+                words[2 * base + g * L + lane] = tops[g]
+            for i in tuple(range(L * G, ways, L)):
+                if i + lane < ways:
+                    words[2 * base + i + lane] = -(1 << 31)
             T.sync_warp()
             for g in tuple(range(G)):
-                count_larger(keys, base, L * G, keys[base + g * L + lane], rank)
+                count_larger(words, lambda k: k, 2 * base, L * G, tops[g], rank)
                 places[g] = T.reinterpret(rank[0], "int32") - MAGIC_BITS
                 if places[g] == K - 1:
-                    keys[base + pitch - 1] = T.cast(T.reinterpret(tops[g], "int32"), "int64")
+                    words[2 * (base + pitch) - 1] = tops[g]
             T.sync_warp()
-            t = T.reinterpret(T.cast(keys[base + pitch - 1], "int32"), "float32")
+            floor = words[2 * (base + pitch) - 1] & ~low_bits
+            t = T.reinterpret(in_order(floor), "float32")
 
             # 2. Candidates: one of each group among the top K, then the rest, in any order.
             mark(x, t, part, mask)
-            start = base + maxima
+            start = base + ways // 2
             for g, members in enumerate(groups):
                 if places[g] < K:
-                    among = sum(1 << e for e in members)
-                    list_one(
-                        keys, start + places[g], scores, row, lane, key, mask, T.cast(among, word)
-                    )
+                    list_one(words, start + places[g], lane, mask, bits_of(members))
             first_lane = T.get_thread_binding() % WARP - lane
             mine = T.uint32((1 << L) - 1) << T.cast(first_lane, "uint32")
             below = ((T.uint32(1) << T.cast(lane, "uint32")) - T.uint32(1)) << T.cast(
@@ -282,24 +294,35 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             while votes[0] != T.uint32(0):
                 if mask[0] != T.cast(0, word) and extra[0] <= room - K - L:
                     at = start + K + extra[0] + T.cast(T.popcount(votes[0] & below), "int32")
-                    list_one(keys, at, scores, row, lane, key, mask, T.cast((1 << V) - 1, word))
+                    list_one(words, at, lane, mask, bits_of(range(V)))
                 extra[0] = extra[0] + T.cast(T.popcount(votes[0] & mine), "int32")
                 votes[0] = T.cast(
                     T.ballot(mask[0] != T.cast(0, word) and extra[0] <= room - K - L), "uint32"
                 )
-            if T.any_sync(t == -inf or mask[0] != T.cast(0, word)) != 0:
+            if T.any_sync(floor < LEAST_FINITE or mask[0] != T.cast(0, word)) != 0:
                 rounds(x, topk_idx, token, lane)
             else:
                 # 3. The place of a candidate is the number of larger keys.
                 n = K + extra[0]
-                for i in tuple(range(0, STRIDE, L)):
-                    if i + lane < STRIDE:
-                        keys[start + n + i + lane] = T.int64(0)
+                T.sync_warp()
+                for i in T.unroll(whole(n) // L, annotations={"pragma_unroll_factor": 1}):
+                    key = T.alloc_var("int64", init=T.int64(0))
+                    if i * L + lane < n:
+                        code = words[2 * (start + i * L + lane)]
+                        e = code // WARP
+                        col = e // W * span + code % WARP * W + e % W
+                        # Adding 0.0 makes -0.0 equal to 0.0; NaNs are no candidates.
+                        value = T.ieee_add(scores[row, col], T.float32(0))
+                        bits = in_order(T.reinterpret(value, "int32"))
+                        unsigned = T.cast(T.reinterpret(bits, "uint32") ^ T.uint32(1 << 31), "int64")
+                        key = (unsigned << T.int64(20)) | T.cast(LAST_INDEX - col, "int64")
+                    keys[start + i * L + lane] = key
                 T.sync_warp()
                 for i in T.unroll(T.ceildiv(n, L), annotations={"pragma_unroll_factor": 1}):
                     if i * L + lane < n:
                         own = keys[start + i * L + lane]
-                        count_larger(keys, start, n, own, rank)
+                        as_double = T.reinterpret(own, "float64")
+                        count_larger(keys, double, start, n, as_double, rank)
                         place = T.reinterpret(rank[0], "int32") - MAGIC_BITS
                         if place < K and token < N:
                             topk_idx[token, place] = T.int64(LAST_INDEX) - (

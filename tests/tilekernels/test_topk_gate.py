@@ -1,0 +1,167 @@
+"""topk_gate: the registry loop, the policy for NaN on every platform, tracing, and both programs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+import torch
+
+from ascendkit import platform as platforms
+from ascendkit.check.correctness import check_case
+from ascendkit.op import Case
+from ascendkit.registry import op
+from ascendkit.testing import SCORES, scores
+from tilekernels.topk_gate import cuda, topk_gate
+from tilekernels.topk_gate.oracle import oracle
+
+GATE = op("tilekernels.topk_gate")
+
+
+def on(platform: str) -> str:
+    """The platform's device; skips where the platform cannot run."""
+    state = platforms.available(platform)
+    if not state:
+        pytest.skip(f"{platform}: {state.reason}")
+    return {"cuda": "cuda", "ascend": "npu"}.get(platform, "cpu")
+
+
+def failures(platform: str, level: str, seed: int) -> list[str]:
+    """What the check loop finds; empty when every case passes."""
+    on(platform)
+    outcomes = [check_case(GATE, platform, c, seed) for c in GATE.cases(level)]
+    assert any(o.status == "pass" for o in outcomes)
+    return [f"{o.case}: {o.message}" for o in outcomes if o.status == "fail"]
+
+
+def test_reference_passes_every_case(seed: int) -> None:
+    assert not failures("reference", "core", seed)
+
+
+@pytest.mark.emu
+def test_emulator_passes_every_case(seed: int) -> None:
+    assert not failures("emulator", "smoke", seed)
+
+
+@pytest.mark.cuda
+def test_cuda_passes_every_case(seed: int) -> None:
+    assert not failures("cuda", "core", seed)
+
+
+@pytest.mark.parametrize("platform", platforms.PLATFORMS)
+@pytest.mark.parametrize("kind", [k for k in SCORES if "nan" in k or "inf" in k])
+def test_non_finite_scores_mean_the_same_everywhere(platform: str, kind: str, seed: int) -> None:
+    device = on(platform)
+    x = scores(kind, (19, 256), seed)
+    got = topk_gate(x.to(device), 8, platform=platform, check_values=False)
+    assert got.cpu().tolist() == oracle(x.numpy(), 8).tolist()
+
+
+@pytest.mark.parametrize("platform", ["reference", "cuda", "ascend"])
+def test_nan_is_refused_where_values_are_checked(platform: str) -> None:
+    x = torch.zeros(3, 16, device=on(platform))
+    x[1, 5] = torch.nan
+    with pytest.raises(ValueError, match="got 1 NaN, the first at token 1, expert 5"):
+        topk_gate(x, 2, check_values=True)
+    if platform == "reference":
+        with pytest.raises(ValueError, match="check_values=False"):
+            topk_gate(x, 2)
+
+
+@pytest.mark.parametrize("kind", ["all_nan", "all_minus_inf", "minus_inf_end", "signed_zeros"])
+def test_no_index_occurs_twice(kind: str, seed: int) -> None:
+    got = topk_gate(scores(kind, (5, 40), seed), 32, check_values=False)
+    assert all(len(set(row)) == 32 for row in got.tolist())
+
+
+def test_out_is_written_and_returned(seed: int) -> None:
+    x = scores("ties", (6, 64), seed)
+    out = torch.full((6, 8), -1)
+    assert topk_gate(x, 8, out=out) is out
+    assert torch.equal(out, topk_gate(x, 8))
+
+
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        (torch.empty(4, 8, dtype=torch.int32), TypeError),
+        (torch.empty(4, 7, dtype=torch.int64), ValueError),
+        (torch.empty(8, 4, dtype=torch.int64).T, ValueError),
+        (torch.empty(4, 8, dtype=torch.int64, device="meta"), ValueError),
+        ([0] * 32, TypeError),
+    ],
+)
+def test_a_wrong_out_is_refused(out: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match="topk_gate out"):
+        topk_gate(torch.zeros(4, 64), 8, out=out)  # type: ignore[arg-type]
+
+
+def test_no_tokens_return_at_once() -> None:
+    assert topk_gate(torch.empty(0, 64), 8).shape == (0, 8)
+
+
+def test_opcheck(seed: int) -> None:
+    from ascendkit import library
+
+    x = scores("random", (5, 64), seed)
+    topk_gate(x, 8)
+    functional, mutating = library.functional(GATE.name), library.mutating(GATE.name)
+    torch.library.opcheck(functional, (x, 8, "reference"))
+    torch.library.opcheck(mutating, (x, 8, torch.empty(5, 8, dtype=torch.int64), "reference"))
+
+
+def test_compiles_without_a_graph_break(seed: int) -> None:
+    @torch.compile(backend="aot_eager", fullgraph=True)
+    def gate(x: torch.Tensor) -> torch.Tensor:
+        return topk_gate(x * 2, 8) + 1
+
+    for tokens in (5, 9):
+        x = scores("random", (tokens, 64), seed)
+        assert torch.equal(gate(x), topk_gate(x * 2, 8) + 1)
+
+
+def test_cost_counts_every_byte_once() -> None:
+    x = torch.empty(7, 72)
+    moved = x.nbytes + GATE.load().allocate(x, 6).nbytes
+    cost = GATE.cost(num_tokens=7, num_experts=72, num_topk=6)
+    assert cost.minimum_bytes() == moved
+    assert cost.planned_bytes()["hbm"] == moved
+
+
+def shapes(level: str) -> list[tuple[int, int, int]]:
+    """(num_tokens, num_experts, num_topk) of every legal case with work to do."""
+    names = ("num_tokens", "num_experts", "num_topk")
+    legal = [c.params for c in GATE.cases(level) if not c.error or "scores" in c.params]
+    found = (tuple(p[n] for n in names) for p in legal)
+    return sorted({s for s in found if s[0]})
+
+
+def test_cuda_plans_hold_every_score() -> None:
+    for experts, topk in itertools.product(range(1, cuda.MAX_EXPERTS + 1), (1, 8, 9, 16, 17, 32)):
+        if topk <= experts:
+            p = cuda.plan(experts, topk)
+            assert topk <= p.lanes <= cuda.WARP and experts % p.width == 0
+            chunks = -(-experts // (p.lanes * p.width))
+            assert 1 <= chunks * p.width <= cuda.MAX_SCORES
+    wide = {"num_tokens": 1, "num_experts": cuda.MAX_EXPERTS + 1, "num_topk": 1}
+    assert not cuda.supports(Case("wide", wide))
+
+
+def test_cuda_programs_lower_without_a_gpu(seed: int) -> None:
+    for tokens, experts, topk in random.Random(seed).sample(shapes("core"), 3):
+        source = lower_cuda(experts, topk, cuda.plan(experts, topk))
+        assert "topk_gate_kernel" in source
+        # A block barrier inside a branch that warps take apart would hang.
+        assert "__syncthreads" not in source and "asm" not in source
+
+
+def lower_cuda(experts: int, topk: int, plan: cuda.Plan) -> str:
+    """CUDA source of the program, device compiler not called."""
+    tilelang = pytest.importorskip("tilelang")
+    from tilelang import tvm
+
+    target = tvm.target.Target({"kind": "cuda", "arch": "sm_90a"})
+    with target, tvm.transform.PassContext(opt_level=3, config=cuda.pass_configs()):
+        program = cuda.prim_func(experts, topk, plan)
+        return str(tilelang.lower(program, target=target, enable_device_compile=False).kernel_source)
