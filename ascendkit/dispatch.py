@@ -42,9 +42,11 @@ def call(
     """
     import torch
 
-    op = find(name)
     tensors = [a for a in args if isinstance(a, torch.Tensor)]
     kind = tensors[0].device.type if tensors else None
+    if torch.compiler.is_compiling():
+        return _into_graph(torch, name, args, _registered(name, kind, platform), out)
+    op = find(name)
     chosen = platforms.current(kind, platform)
     if kind != "meta":
         _check_device(op, tensors, chosen)
@@ -94,10 +96,30 @@ def _check_device(op: Op, tensors: list[torch.Tensor], platform: str) -> None:
             )
 
 
+def _into_graph(torch: Any, name: str, args: tuple[Any, ...], platform: str, out: Any) -> Any:
+    """The call as a node of the graph that is being compiled."""
+    flat = name.replace(".", "_")
+    if out is None:
+        return getattr(torch.ops.ascendkit, flat)(*args, platform)
+    getattr(torch.ops.ascendkit, f"{flat}_out")(*args, out, platform)
+    return out
+
+
+def _registered(name: str, device_type: str | None, platform: str | None) -> str:
+    """Register the op; the platform a compiled call will run on, fixed when it is traced."""
+    from ascendkit import library
+
+    library.functional(name)
+    library.mutating(name)
+    return platforms.current(device_type, platform)
+
+
+# What torch.compiler.assume_constant_result sets; importing this module must not import torch.
+_registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def _traced(torch: Any, tensors: list[torch.Tensor]) -> bool:
     """Whether something between us and the hardware looks at the call."""
-    if torch.compiler.is_compiling():
-        return True
     plain = all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors)
     return not plain or bool(torch._C._len_torch_dispatch_stack())
 
