@@ -12,7 +12,6 @@ from ascendkit.jit.environment import Environment
 from ascendkit.jit.errors import CommandError, CompileError
 from ascendkit.jit.options import CompilerT, LaunchT
 
-
 _SIDE_OUTPUTS = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES")
 """Variables that make a compiler write files elsewhere, meant for the build that started us."""
 

@@ -21,9 +21,6 @@ def record(root: Path, request: Request[Any]) -> None:
         data = request.dump().encode()
         folder = root / FOLDER
         path = folder / f"{request.tag}.{content_digest(data)}.json"
-        if path.exists():
-            files.touch(path)
-            return
         folder.mkdir(parents=True, exist_ok=True)
         scratch = root / "tmp" / staging.unique_name()
         scratch.write_bytes(data)

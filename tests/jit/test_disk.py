@@ -278,6 +278,32 @@ def test_remains_of_the_dead_are_swept_at_the_first_build(home: Path) -> None:
         )
 
 
+def test_everything_is_flushed_before_it_shows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut after the rename must find all files whole: also those the compiler wrote."""
+    cache = DiskCache([home / "r"])
+    flushed: set[int] = set()
+    fsync, rename = os.fsync, os.rename
+
+    def note(fd: int) -> None:
+        fsync(fd)
+        flushed.add(os.fstat(fd).st_ino)
+
+    def check(source: Path, target: Path) -> None:
+        written = {path.stat().st_ino for path in (source, *source.rglob("*"))}
+        assert written <= flushed
+        rename(source, target)
+        flushed.clear()
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(os, "rename", check)
+    with cache.stage() as staged:
+        (staged / "kernel.so").write_bytes(b"by the compiler")
+        (staged / "asm").mkdir()
+        (staged / "asm" / "kernel.s").write_bytes(b"too")
+        cache.publish(staged, NAME)
+    assert flushed == {(home / "r" / "cache").stat().st_ino}, "and so is the new name"
+
+
 def test_no_root() -> None:
     with pytest.raises(ValueError, match=r"at least one root"):
         DiskCache([])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ascendkit.jit import CompileError, HostOptions, LaunchError, LoadError
+from ascendkit.jit.host import DEFAULT_FLAGS
 
 from .conftest import Make, entries, leftovers
 from .test_calls import FILL, blocks
@@ -187,13 +188,16 @@ def test_unload_and_reload(real: Make) -> None:
     assert again() == 1, "the code was really unmapped"
 
 
-def test_statics_of_two_kernels_are_apart(real: Make) -> None:
+@pytest.mark.parametrize("flags", [DEFAULT_FLAGS, ("-fPIC",)])
+def test_statics_of_two_kernels_are_apart(real: Make, flags: tuple[str, ...]) -> None:
+    """Also where they are visible: the linker would merge unique symbols across the process."""
     text = """
     inline int& n() {{ static int v = 0; return v; }}
     ASCENDKIT_KERNEL int f() {{ n() += {}; return n(); }}
     """
     runtime = real()
-    one, two = (runtime.compile("k", text.format(step)) for step in (1, 10))
+    options = HostOptions(flags=flags)
+    one, two = (runtime.compile("k", text.format(step), options) for step in (1, 10))
     assert (one(), two(), one(), two()) == (1, 10, 2, 20)
 
 
@@ -310,8 +314,9 @@ def test_debuggers_find_the_file(real: Make) -> None:
 
 def test_a_hostile_environment(real: Make, home: Path) -> None:
     """What other builds leave in the environment does not break ours, nor write files."""
+    deps = home.parent / "deps"
     environ = {
-        "DEPENDENCIES_OUTPUT": str(home / "deps"),
+        "DEPENDENCIES_OUTPUT": str(deps),
         "SUNPRO_DEPENDENCIES": "",
         "CPATH": ":::",
         "LC_ALL": "zz_ZZ",
@@ -322,7 +327,7 @@ def test_a_hostile_environment(real: Make, home: Path) -> None:
         "LD_RUN_PATH": "/none",
     }
     assert real(environ=environ).compile("k", "ASCENDKIT_KERNEL int f() { return 2; }")() == 2
-    assert not (home / "deps").exists()
+    assert not deps.exists()
 
 
 def test_a_deleted_working_folder(real: Make, home: Path) -> None:

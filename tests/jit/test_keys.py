@@ -14,6 +14,7 @@ import pytest
 
 from ascendkit.jit import HostOptions
 from ascendkit.jit.digest import content_digest, digest
+from ascendkit.jit.key import FileDigests
 
 from .conftest import Make
 from .fakes import GCC_BANNER, FakeCompiler
@@ -124,6 +125,22 @@ def test_link_inputs_are_known_by_content(make: Make, home: Path) -> None:
     one.unlink()
     with pytest.raises(ValueError, match=r"link input: failed to open .*x.o for reading"):
         key(one)
+
+
+def test_a_change_that_no_time_stamp_shows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file as young as the clock's tick is read each time; an older one is trusted."""
+    path = put(home, "x.o", "one")
+    info = path.stat()
+    digests = FileDigests()
+    monkeypatch.setattr("ascendkit.jit.key.os.stat", lambda name: info)
+    before = digests.digest(path, "x")
+    put(home, "x.o", "two")
+    assert digests.digest(path, "x") != before
+    put(home, "x.o", "one")
+    monkeypatch.setattr("ascendkit.jit.key._RACY_NS", -1)
+    assert digests.digest(path, "x") == before
+    put(home, "x.o", "two")
+    assert digests.digest(path, "x") == before
 
 
 def test_relative_link_inputs_are_fixed_at_once(
