@@ -68,14 +68,22 @@ inline T relu(T a) {
   if constexpr (std::is_integral_v<T>) return a > 0 ? a : T(0);
   else return a != a ? a : (a > 0 ? a : T(0));
 }
-// One rounding: float32 through fma, the 16-bit floats exactly in double before their rounding.
+// a * b + c in double, rounded to odd: the product is exact there, two-sum finds the sum's error.
+inline double fma_to_odd(float a, float b, float c) {
+  double product = double(a) * double(b), sum = product + double(c), part = sum - product;
+  double error = (product - (sum - part)) + (double(c) - part);
+  uint64_t bits = std::bit_cast<uint64_t>(sum);
+  bool adjust = error != 0 && !(bits & 1) && std::isfinite(sum);
+  bits += adjust ? ((error > 0) == (sum > 0) ? 1 : -1) : 0;
+  return std::bit_cast<double>(bits);
+}
+// One rounding: float32 through fma, the 16-bit floats through steps that round to odd, so that only
+// the last one decides ties.
 template <class T, class C>
 inline T fma(C a, C b, C c) {
   if constexpr (std::is_integral_v<C>) return T(add<C>(mul<C>(a, b), c));
   else if constexpr (is_narrow_float<T>) {
-    // A 16-bit product and sum span fewer than 53 bits around the rounding point, so only the
-    // narrowing through float32 could round twice; round that step to odd.
-    double exact = double(a) * double(b) + double(c);
+    double exact = fma_to_odd(a, b, c);
     float f = float(exact);
     if (double(f) != exact && std::isfinite(f) && !(float_to_bits(f) & 1)) {
       bool outward = std::fabs(double(f)) > std::fabs(exact);

@@ -1,0 +1,1 @@
+"""One golden a table entry: snippets, inputs, and the oracle's answer."""
