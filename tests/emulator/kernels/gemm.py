@@ -59,3 +59,99 @@ def gemm_l0(m, n, k, dtype, trans_a=False, trans_b=True, block=64):
             T.copy(acc, c[bm * block, bn * block])
 
     return main
+
+
+def gemm_split_k(m, n, k, splits, dtype="bfloat16", block=128):
+    """Every block adds its share of K into C with the store's atomic add."""
+    share = k // splits
+
+    @T.prim_func
+    def main(a: T.Tensor((m, k), dtype), b: T.Tensor((n, k), dtype), c: T.Tensor((m, n), "float32")):
+        with T.Kernel((m // block) * (n // block) * splits) as bid:
+            part = bid % splits
+            bm = bid // splits // (n // block)
+            bn = bid // splits % (n // block)
+            a_l1 = T.alloc_l1((block, share), dtype)
+            b_l1 = T.alloc_l1((block, share), dtype)
+            acc = T.alloc_l0c((block, block), "float32")
+            T.copy(a[bm * block, part * share], a_l1)
+            T.copy(b[bn * block, part * share], b_l1)
+            T.gemm(a_l1, b_l1, acc, transpose_B=True, clear_accum=True)
+            T.set_atomic("add", "float32")
+            T.copy(acc, c[bm * block, bn * block])
+            T.set_atomic_none()
+
+    return main
+
+
+def gemm_persistent(m, n, k, cores, dtype="bfloat16", block=128):
+    """As many blocks as cores, each walking its share of the tiles."""
+    tiles_n = n // block
+    tiles = (m // block) * tiles_n
+
+    @T.prim_func
+    def main(a: T.Tensor((m, k), dtype), b: T.Tensor((n, k), dtype), c: T.Tensor((m, n), dtype)):
+        with T.Kernel(cores) as core:
+            a_l1 = T.alloc_l1((block, k), dtype)
+            b_l1 = T.alloc_l1((block, k), dtype)
+            acc = T.alloc_l0c((block, block), "float32")
+            for w in T.serial(T.ceildiv(tiles, cores)):
+                tile = w * cores + core
+                if tile < tiles:
+                    T.copy(a[tile // tiles_n * block, 0], a_l1)
+                    T.copy(b[tile % tiles_n * block, 0], b_l1)
+                    T.gemm(a_l1, b_l1, acc, transpose_B=True, clear_accum=True)
+                    T.copy(acc, c[tile // tiles_n * block, tile % tiles_n * block])
+
+    return main
+
+
+def gemm_hf32(m, n, k, mode, block=64):
+    """float32 product in HF32 arithmetic (``nearest_zero``, ``nearest_even``) or exact (None)."""
+
+    @T.prim_func
+    def main(
+        a: T.Tensor((m, k), "float32"), b: T.Tensor((n, k), "float32"), c: T.Tensor((m, n), "float32")
+    ):
+        with T.Kernel((m // block) * (n // block)) as bid:
+            a_l1 = T.alloc_l1((block, k), "float32")
+            b_l1 = T.alloc_l1((block, k), "float32")
+            acc = T.alloc_l0c((block, block), "float32")
+            T.set_hf32_mode(mode)
+            T.copy(a[bid // (n // block) * block, 0], a_l1)
+            T.copy(b[bid % (n // block) * block, 0], b_l1)
+            T.gemm(a_l1, b_l1, acc, transpose_B=True, clear_accum=True)
+            T.copy(acc, c[bid // (n // block) * block, bid % (n // block) * block])
+
+    return main
+
+
+def gemm_mx(m, n, k, dtype, block=64):
+    """Block-scaled product: one E8M0 scale a row and 32 K-elements, passed as bytes."""
+
+    @T.prim_func
+    def main(
+        a: T.Tensor((m, k), dtype),
+        b: T.Tensor((n, k), dtype),
+        sfa: T.Tensor((m, k // 32), "uint8"),
+        sfb: T.Tensor((n, k // 32), "uint8"),
+        c: T.Tensor((m, n), "float32"),
+    ):
+        with T.Kernel((m // block) * (n // block)) as bid:
+            bm = bid // (n // block)
+            bn = bid % (n // block)
+            a_l1 = T.alloc_l1((block, k), dtype)
+            b_l1 = T.alloc_l1((block, k), dtype)
+            sfa_l1 = T.alloc_l1((block, k // 32), "uint8")
+            sfb_l1 = T.alloc_l1((block, k // 32), "uint8")
+            acc = T.alloc_l0c((block, block), "float32")
+            T.copy(a[bm * block, 0], a_l1)
+            T.copy(b[bn * block, 0], b_l1)
+            T.copy(sfa[bm * block, 0], sfa_l1)
+            T.copy(sfb[bn * block, 0], sfb_l1)
+            T.gemm_blockscaled(
+                a_l1, b_l1, acc, sfa_l1, sfb_l1, transpose_B=True, clear_accum=True
+            )
+            T.copy(acc, c[bm * block, bn * block])
+
+    return main
