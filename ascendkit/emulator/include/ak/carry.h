@@ -21,11 +21,11 @@ inline void add_with_carry(vector_bool &carry, vector_u32 &dst, const vector_u32
 
 AK_INSTR void asc_add(vector_bool &carry, vector_u32 &dst, const vector_u32 &a, const vector_u32 &b, const vector_bool &m) {
   ak::add_with_carry<false>(carry, dst, a, b, nullptr, m);
-  AK_OUT("asc_add.carry", carry, 1);
+  AK_OUT("asc_add.carry", carry, 4);
 }
 AK_INSTR void asc_sub(vector_bool &carry, vector_u32 &dst, const vector_u32 &a, const vector_u32 &b, const vector_bool &m) {
   ak::add_with_carry<true>(carry, dst, a, b, nullptr, m);
-  AK_OUT("asc_sub.carry", carry, 1);
+  AK_OUT("asc_sub.carry", carry, 4);
 }
 AK_INSTR void asc_addc(vector_bool &carry, vector_u32 &dst, const vector_u32 &a, const vector_u32 &b,
                      const vector_bool &carry_in, const vector_bool &m) {

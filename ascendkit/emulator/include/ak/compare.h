@@ -12,7 +12,7 @@
     for (int i = 0; i < ak::Reg<T>::N; ++i)                                                    \
       word[i] = ak::uint_of<T>((a.lane[i] OP b.lane[i]) & mask[i] & 1);                        \
     dst = r;                                                                                   \
-    AK_OUT("asc_" #NAME, dst, 1);                                                              \
+    AK_OUT("asc_" #NAME, dst, sizeof(T));                                                              \
   }                                                                                            \
   template <class T, class S>                                                                  \
   AK_INSTR void asc_##NAME##_scalar(vector_bool &dst, const ak::Reg<T> &a, S scalar, const vector_bool &m) {   \
@@ -23,7 +23,7 @@
     for (int i = 0; i < ak::Reg<T>::N; ++i)                                                    \
       word[i] = ak::uint_of<T>((a.lane[i] OP b) & mask[i] & 1);                                \
     dst = r;                                                                                   \
-    AK_OUT("asc_" #NAME "_scalar", dst, 1);                                                    \
+    AK_OUT("asc_" #NAME "_scalar", dst, sizeof(T));                                                    \
   }
 AK_COMPARE(eq, ==)
 AK_COMPARE(ne, !=)

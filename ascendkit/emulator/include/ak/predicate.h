@@ -66,12 +66,12 @@ inline vector_bool tail_mask(uint32_t &left) {
   template <class P>                                        \
   AK_INSTR vector_bool asc_create_mask_b##W(P pattern) {      \
     vector_bool m = ak::pattern_mask<U>(pattern);           \
-    AK_OUT("asc_create_mask_b" #W, m, 1);                   \
+    AK_OUT("asc_create_mask_b" #W, m, sizeof(U));                   \
     return m;                                               \
   }                                                         \
   AK_INSTR vector_bool asc_update_mask_b##W(uint32_t &left) { \
     vector_bool m = ak::tail_mask<U>(left);                 \
-    AK_OUT("asc_update_mask_b" #W, m, 1);                   \
+    AK_OUT("asc_update_mask_b" #W, m, sizeof(U));                   \
     return m;                                               \
   }
 AK_MASKS(8, uint8_t)
@@ -148,7 +148,7 @@ AK_PREDICATE_MOVE(asc_unpack_upper, ak::unpack_bits(a, 1))
 #define AK_PREDICATE_PAIR(NAME, W, STEP, F)                                                  \
   AK_INSTR void NAME##_b##W(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {  \
     ak::F<STEP>(d0, d1, a, b);                                                               \
-    AK_OUT(#NAME "_b" #W, d0, 1);                                                            \
+    AK_OUT(#NAME "_b" #W, d0, STEP);                                                            \
   }
 AK_PREDICATE_PAIR(asc_intlv, 8, 1, interleave_bits)
 AK_PREDICATE_PAIR(asc_intlv, 16, 2, interleave_bits)
