@@ -80,7 +80,9 @@ class Device:
     def recalled(self, *names: str) -> list[str]:
         """Sentences on leaves quoted from memory, not read in a source."""
         kinds = {k: s["kind"] for k, s in table("hardware")["sources"].items()}
-        found = [n for n in names if kinds.get(str(self.leaves.get(n, {}).get("source"))) == "recalled"]
+        found = [
+            n for n in names if kinds.get(str(self.leaves.get(n, {}).get("source"))) == "recalled"
+        ]
         return [f"from memory, not from a source: {', '.join(found)}"] if found else []
 
     def scaled(self, **factors: float) -> Device:

@@ -14,7 +14,8 @@ from ascendkit.budget import sweep as sweeper
 from ascendkit.budget.explain import explain
 from ascendkit.budget.goldens import goldens
 from ascendkit.budget.inputs import changed, steps, what_if_text
-from ascendkit.budget.report import as_json, print_steps
+from ascendkit.budget.record import as_json
+from ascendkit.budget.report import print_steps
 from ascendkit.errors import bad_value
 
 Config = dict[str, Any]

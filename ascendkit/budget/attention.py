@@ -7,11 +7,9 @@ from dataclasses import replace
 
 from ascendkit.budget.attended import attended
 from ascendkit.budget.call import Call, linear
+from ascendkit.budget.indexing import index_cache, index_queries, select
 from ascendkit.budget.plan import Plan
 from ascendkit.model import Layer, Model, Weight
-
-INDEX_FORMAT = {"dsa": "fp8_1x128", "v4": "mxfp4", "v4_1": "mxfp4"}
-"""Format of index queries and keys by model family."""
 
 
 def attention(
@@ -57,22 +55,6 @@ def attention(
 def _branch(name: str, *calls: Call) -> Iterator[Call]:
     """Calls that may run beside those of other branches."""
     return (replace(c, branch=name) for c in calls)
-
-
-def index_cache(
-    m: Model, layer: Layer, ws: dict[str, Weight], rows: int, entry_bytes: int
-) -> Iterator[Call]:
-    """Compressed KV and index keys that ``rows`` tokens add to the cache of a KV source layer."""
-    if "compressor" in ws:
-        yield linear("compressor", ws["compressor"], rows, d="fp32", keep="shared")
-    if "index_compressor" in ws:
-        yield linear("compressor", ws["index_compressor"], rows, d="fp32", keep="shared")
-    wide = sum(ws[n].n for n in ("compressor", "index_compressor") if n in ws)
-    if wide:
-        params = dict(num_tokens=rows, width=wide, ratio=layer.ratio, entry_bytes=entry_bytes)
-        yield Call("compressor", "sparse_attn.compressor", params)
-    if "index_k" in ws and m.family == "v4_1":
-        yield linear("index K", ws["index_k"], max(rows // layer.ratio, 1))
 
 
 def _cache_write(rows: int, hidden: int, entry_bytes: int) -> Call:
@@ -124,9 +106,9 @@ def _mla(
         return
     yield from _branch(
         "index",
-        *_index_queries(m, ws, p, rows),
+        *index_queries(m, ws, p, rows),
         linear("index K", ws["index_k"], rows, m.activation_format, keep="shared"),
-        *_select(m, p, rows, attended(p.context, seq), p.context),
+        *select(m, p, rows, attended(p.context, seq), p.context),
     )
     yield _sparse(
         m,
@@ -155,12 +137,12 @@ def _shared_kv(
     elif role == "hca":
         selected = attended(p.context, seq, ratio)
     if "index_q" in ws:
-        yield from _branch("index", *_index_queries(m, ws, p, rows))
+        yield from _branch("index", *index_queries(m, ws, p, rows))
         keys, entries = attended(p.context, seq, ratio), p.context / ratio
         if role == "reindex":
             most = m.candidate_topk_blocks * m.candidate_block_size
             keys, entries = attended(p.context, seq, ratio, most), min(entries, most)
-        yield from _branch("index", *_select(m, p, rows, keys, entries))
+        yield from _branch("index", *select(m, p, rows, keys, entries))
         if role == "candidate":
             blocks = keys / m.candidate_block_size
             chosen = dict(rows=rows, row_len=blocks, num_topk=m.candidate_topk_blocks)
@@ -176,28 +158,6 @@ def _shared_kv(
         window=attended(p.context, seq, cap=m.sliding_window),
         entries=p.batch * p.context / max(ratio, 1) if selected else 0.0,
     )
-
-
-def _index_queries(m: Model, ws: dict[str, Weight], p: Plan, rows: int) -> Iterator[Call]:
-    yield linear("index Q, weights", ws["index_q"], rows, m.activation_format, keep="shared")
-    yield linear("index Q, weights", ws["index_weights"], rows, d="fp32", keep="shared")
-
-
-def _select(m: Model, p: Plan, rows: int, keys: float, context_keys: float) -> Iterator[Call]:
-    yield Call(
-        "indexer logits",
-        "sparse_attn.indexer",
-        dict(
-            num_tokens=rows,
-            num_heads=m.index_n_heads,
-            head_dim=m.index_head_dim,
-            keys=keys,
-            key_entries=p.batch * context_keys,
-            key_bytes=m.index_key_bytes,
-            dtype=INDEX_FORMAT[m.family],
-        ),
-    )
-    yield Call("top-k", "topk.radix_select", dict(rows=rows, row_len=keys, num_topk=m.index_topk))
 
 
 def _sparse(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ascendkit.budget.attention import attention, index_cache
+from ascendkit.budget.attention import attention
 from ascendkit.budget.call import Call, linear
+from ascendkit.budget.ffn import dense, engram, moe
+from ascendkit.budget.indexing import index_cache
 from ascendkit.budget.plan import Plan
-from ascendkit.budget.skew import load
-from ascendkit.model import Layer, Model, Weight, layer_weights, layers, step_weights
+from ascendkit.model import Layer, Model, layer_weights, layers, step_weights
 from ascendkit.model.layers import encoder_layers, mtp_layer
 
 
@@ -82,17 +82,17 @@ def _grouped(m: Model, p: Plan) -> dict[tuple[Layer, int], list[int]]:
 def _layer(m: Model, layer: Layer, p: Plan, rows: int, scaleup_ranks: int) -> Iterator[Call]:
     ws = layer_weights(m, layer)
     if layer.engram:
-        yield from _engram(m, p, ws, rows)
+        yield from engram(m, p, ws, rows)
     yield from _enter(m, rows)
     yield from attention(m, layer, ws, p, rows, scaleup_ranks)
     yield from _reduced(m, p, rows, scaleup_ranks)
     yield from _leave(m, rows)
     yield from _enter(m, rows)
     if layer.dense_ffn:
-        yield from _dense(m, p, ws, rows, "dense FFN", "gate_up", "down", p.tp)
+        yield from dense(m, p, ws, rows, "dense FFN", "gate_up", "down", p.tp)
         yield from _reduced(m, p, rows, scaleup_ranks)
     else:
-        yield from _moe(m, p, ws, rows, scaleup_ranks)
+        yield from moe(m, p, ws, rows, scaleup_ranks)
     yield from _leave(m, rows)
 
 
@@ -138,92 +138,6 @@ def _reduced(m: Model, p: Plan, rows: int, scaleup_ranks: int) -> Iterator[Call]
             "ep_comm.all_reduce",
             dict(num_values=rows * m.hidden_size, ranks=p.tp, scaleup_ranks=scaleup_ranks),
         )
-
-
-def _dense(
-    m: Model, p: Plan, ws: dict[str, Weight], rows: float, label: str, up: str, down: str, tp: int
-) -> Iterator[Call]:
-    act = m.activation_format
-    yield linear(label, ws[up], rows, act, tp=tp)
-    yield Call(
-        "SwiGLU + quant",
-        "tilekernels.swiglu",
-        dict(num_tokens=int(rows), hidden=ws[down].k // tp, out=act),
-        again=True,
-    )
-    yield linear(label, ws[down], rows, act, tp=tp, keep="cheap")
-
-
-def _moe(
-    m: Model, p: Plan, ws: dict[str, Weight], all_rows: int, scaleup_ranks: int
-) -> Iterator[Call]:
-    rows = max(all_rows // p.tp, 1)
-    e, k = m.n_routed_experts, m.num_experts_per_tok
-    yield linear("router", ws["router"], rows, d="fp32", keep="shared")
-    yield Call(
-        "router", "tilekernels.moe_topk_gate", dict(num_tokens=rows, num_experts=e, num_topk=k)
-    )
-    wire = dict(
-        num_tokens=rows,
-        hidden=m.hidden_size,
-        num_experts=e,
-        num_topk=k,
-        ep=p.ep,
-        scaleup_ranks=scaleup_ranks,
-        num_groups=m.n_group,
-        topk_groups=m.topk_group,
-    )
-    yield from (
-        replace(c, branch="shared")
-        for c in _dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
-    )
-    yield from (replace(c, branch="routed") for c in _routed(m, p, ws, rows, wire))
-
-
-def _routed(
-    m: Model, p: Plan, ws: dict[str, Weight], rows: int, wire: dict[str, Any]
-) -> Iterator[Call]:
-    e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
-    fullest = load(p.routing, e, k, p.ep, rows * p.ep)
-    if fullest.factor != 1:
-        wire = {**wire, "skew": fullest.factor}
-    yield Call("dispatch", "ep_comm.dispatch", {**wire, "dtype": act})
-    mine = rows * k * fullest.factor
-    routed = dict(
-        rows=mine, experts=e // p.ep, touched=fullest.touched, a=act, b=m.expert_format
-    )
-    up, down = ws["expert_gate_up"], ws["expert_down"]
-    yield Call("expert GEMMs", "gemm_mad.grouped", {**routed, "n": up.n, "k": up.k})
-    yield Call(
-        "SwiGLU + quant",
-        "tilekernels.swiglu",
-        dict(num_tokens=mine, hidden=down.k, out=act),
-        again=True,
-    )
-    yield Call(
-        "expert GEMMs", "gemm_mad.grouped", {**routed, "n": down.n, "k": down.k}, keep="cheap"
-    )
-    yield Call("combine", "ep_comm.combine", wire)
-
-
-def _engram(m: Model, p: Plan, ws: dict[str, Weight], rows: int) -> Iterator[Call]:
-    per_token = m.engram_rows_per_token_per_layer
-    yield Call(
-        "Engram",
-        "tilekernels.engram.hash",
-        dict(num_tokens=rows, rows_per_token=per_token, max_ngram=m.engram_max_ngram_size),
-    )
-    yield Call(
-        "Engram",
-        "tilekernels.engram.gather",
-        dict(num_tokens=rows, rows_per_token=per_token, row_bytes=m.engram_row_bytes, shards=p.ep),
-    )
-    yield linear("Engram", ws["engram_proj"], rows, m.activation_format)
-    yield Call(
-        "Engram",
-        "tilekernels.engram.gate",
-        dict(num_tokens=rows, hidden=m.hidden_size, streams=m.hc_mult),
-    )
 
 
 def _entry(m: Model, p: Plan) -> Iterator[Call]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ascendkit.budget.curves.facts import calibration
 from ascendkit.budget.curves.lookup import Stack
-from ascendkit.budget.curves.rows import calibration
 
 
 @dataclass(frozen=True)

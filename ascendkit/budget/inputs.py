@@ -24,9 +24,7 @@ def steps(config: Config) -> list[Step]:
     single = routing[0] if isinstance(routing, list) and len(routing) == 1 else routing
     p = plan({**config, "routing": single}, m)
     accepted = config["acceptance"]
-    if accepted is not None and not (
-        isinstance(accepted, (int, float)) and 0 <= accepted <= p.mtp
-    ):
+    if accepted is not None and not (isinstance(accepted, (int, float)) and 0 <= accepted <= p.mtp):
         raise bad_value("acceptance", accepted, f"between 0 and mtp = {p.mtp}", p.mtp)
     chosen = dict.fromkeys(device(name) for name in config["hardware"])
     if not chosen:

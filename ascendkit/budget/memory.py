@@ -148,7 +148,9 @@ def _activations(m: Model, p: Plan, calls: list[Call]) -> dict[str, float]:
     """
     if p.phase != "train":
         widest = max(calls, key=lambda c: c.cost.kept_bytes(), default=None)
-        return {} if widest is None else {f"{widest.label}, in and out": 2 * widest.cost.kept_bytes()}
+        return (
+            {} if widest is None else {f"{widest.label}, in and out": 2 * widest.cost.kept_bytes()}
+        )
     wanted = ("own",) if p.recompute == "selective" else ("own", "cheap")
     share = p.pp if p.recompute != "full" else p.pp / m.num_hidden_layers
     kept: dict[str, float] = {}

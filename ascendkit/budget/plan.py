@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ascendkit.budget import skew
-from ascendkit.budget.curves.rows import MODES as LAUNCHES
+from ascendkit.budget.curves.facts import MODES as LAUNCHES
 from ascendkit.budget.overlap.chains import MODES as OVERLAPS
-from ascendkit.budget.overlap.orders import SCHEDULES, order
+from ascendkit.budget.overlap.orders import SCHEDULES
 from ascendkit.errors import bad_type, bad_value, unknown
 from ascendkit.model import Model
 
@@ -114,9 +114,11 @@ def plan(config: Mapping[str, Any], m: Model) -> Plan:
             raise bad_type(name, value, "an integer")
         if value < (0 if name in MAY_BE_ZERO else 1):
             raise bad_value(name, value, "a positive size", 1)
+    from ascendkit.budget.limits import check_layout, check_model
+
     p = _derive(got, m)
-    _check_model(p, m)
-    _check_layout(p, m)
+    check_model(p, m)
+    check_layout(p, m)
     return p
 
 
@@ -148,67 +150,3 @@ def _derive(got: dict[str, Any], m: Model) -> Plan:
     micro = p.micro_batches if pairs else 0
     fits = micro % 2 == 0 and micro >= 2 * p.pp
     return replace(p, schedule="dualpipe" if fits and p.vp == 1 else "1f1b")
-
-
-def _check_model(p: Plan, m: Model) -> None:
-    if p.context < p.seq:
-        raise bad_value("context", p.context, f"at least seq = {p.seq}", p.seq)
-    if m.max_position_embeddings and p.context > m.max_position_embeddings:
-        raise bad_value(
-            "context",
-            p.context,
-            f"at most max_position_embeddings of {m.key}",
-            m.max_position_embeddings,
-        )
-    if p.mtp and m.family == "v4_1":
-        raise bad_value(
-            "mtp", p.mtp, f"0 for {m.key}: the size of its draft stages is not published", 0
-        )
-    most = m.num_nextn_predict_layers and (1 if p.phase == "train" else 8)
-    if p.mtp > most:
-        raise bad_value("mtp", p.mtp, f"at most {most} for {m.key} in {p.phase}", most)
-
-
-def _check_layout(p: Plan, m: Model) -> None:
-    skew.check(p.routing, m.n_routed_experts)
-    _divides("cp", p.cp, "new tokens of a sequence", p.seq)
-    _divides("ep", p.ep, "experts", m.n_routed_experts)
-    _divides("tp", p.tp, "heads", m.num_attention_heads)
-    if m.o_groups > 1:
-        _divides("tp", p.tp, "output groups", m.o_groups)
-    if p.pp > m.num_hidden_layers:
-        raise bad_value(
-            "pp", p.pp, f"at most the {m.num_hidden_layers} layers", m.num_hidden_layers
-        )
-    stage = p.tp * p.pp * p.cp
-    if p.ranks % stage:
-        near = max(p.ranks // stage, 1) * stage
-        what = "tp * pp" if p.cp == 1 else "tp * pp * cp"
-        raise bad_value("ranks", p.ranks, f"a multiple of {what} = {stage}", near)
-    if (p.ranks // p.pp) % p.ep:
-        near = max(p.ranks // p.pp // p.ep, 1) * p.ep * p.pp
-        raise bad_value("ranks", p.ranks, f"ranks / pp a multiple of ep = {p.ep}", near)
-    if p.interleave not in (1, 2) or (p.interleave == 2 and (p.phase == "train" or p.tokens < 2)):
-        raise bad_value("interleave", p.interleave, "1, or 2 in inference with two tokens", 1)
-    if p.vp > 1 and p.schedule != "interleaved":
-        raise bad_value("vp", p.vp, "1 unless schedule=interleaved", 1)
-    if p.vp * p.pp > m.num_hidden_layers:
-        raise bad_value("vp", p.vp, f"at most {m.num_hidden_layers // p.pp} chunks a rank", 1)
-    if p.phase == "train":
-        unit = p.dp * p.batch
-        if p.global_batch % unit or not p.global_batch:
-            near = max(round(p.global_batch / unit), 1) * unit
-            raise bad_value(
-                "global_batch", p.global_batch, f"a multiple of dp * batch = {unit}", near
-            )
-        if p.pp > 1:
-            order(p.schedule, 0, p.pp, p.micro_batches, p.vp)
-    if p.zero not in (0, 1):
-        raise bad_value("zero", p.zero, "0 or 1", 1)
-
-
-def _divides(name: str, value: int, what: str, total: int) -> None:
-    if total % value:
-        legal = [d for d in range(1, total + 1) if total % d == 0]
-        near = min(legal, key=lambda d: abs(d - value))
-        raise bad_value(name, value, f"a divisor of {total} {what}", near)

@@ -70,7 +70,9 @@ def _popularity(routing: str | tuple[float, ...], experts: int, topk: int) -> tu
         if not 0 <= steep <= 4:
             raise bad_value("routing", routing, "balanced, zipf:<0 to 4>, or a list", "zipf:1")
         # Popular experts fall anywhere: a fixed stride through the indices scatters them.
-        stride = next(n for n in range(int(experts * 0.618) | 1, experts * 2) if _coprime(n, experts))
+        stride = next(
+            n for n in range(int(experts * 0.618) | 1, experts * 2) if _coprime(n, experts)
+        )
         weights = [0.0] * experts
         for i in range(experts):
             weights[i * stride % experts] = (i + 1) ** -steep

@@ -15,9 +15,10 @@ from ascendkit.budget.curves.lookup import Stack, timing
 from ascendkit.budget.flops import MEGATRON, train_flops
 from ascendkit.budget.forward import forward
 from ascendkit.budget.memory import Memory, memory
+from ascendkit.budget.parts import StepTime
 from ascendkit.budget.plan import Plan
 from ascendkit.budget.roofline import RESOURCES, roofline
-from ascendkit.budget.steptime import StepTime, step_time
+from ascendkit.budget.steptime import step_time
 from ascendkit.budget.warnings import warnings
 from ascendkit.hardware import Device
 from ascendkit.model import Model

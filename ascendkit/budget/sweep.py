@@ -12,7 +12,8 @@ from rich.table import Table
 from ascendkit.budget.inputs import steps
 from ascendkit.errors import bad_value, unknown
 
-SCHEMA = "ascendkit.budget.sweep.v1"
+FIXED = ("over", "against", "action", "output", "file", "op")
+"""Keys that say what the command does, not what is budgeted."""
 
 
 def axes(config: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
@@ -23,7 +24,9 @@ def axes(config: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
         name = name.strip()
         if not eq or not values.strip():
             raise bad_value("over", text, "key=value|value|...", "batch=16|32")
-        legal = [k for k in _flat(config) if k not in ("over", "against", "action", "output", "file")]
+        legal = [
+            k for k in _flat(config) if k not in ("over", "against", "action", "output", "file")
+        ]
         if name not in legal:
             raise unknown("over", name, legal)
         found.append((name, [_value(v) for v in values.split("|")]))
@@ -89,7 +92,9 @@ def print_pareto(console: Console, records: Sequence[dict[str, Any]], names: Seq
     console.print(table)
     errors = sum("error" in r for r in records)
     full = sum(r.get("fits") is False for r in records)
-    console.print(f"{len(records)} tried, {errors} not legal, {full} do not fit, {len(front)} shown")
+    console.print(
+        f"{len(records)} tried, {errors} not legal, {full} do not fit, {len(front)} shown"
+    )
 
 
 def _with(config: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,17 +60,13 @@ def _pipeline(pid: int, step: Step, first: int) -> list[dict[str, Any]]:
     if step.time.pipeline is None or step.plan.pp == 1:
         return []
     bars = step.time.pipeline.bars
-    out = [
-        _name("thread_name", pid, first + r, f"pipeline rank {r}") for r in range(step.plan.pp)
-    ]
+    out = [_name("thread_name", pid, first + r, f"pipeline rank {r}") for r in range(step.plan.pp)]
     if len(bars) > MAX_BARS:
         out.append(_name("process_labels", pid, 0, f"first {MAX_BARS} of {len(bars)} bars"))
     for bar in bars[:MAX_BARS]:
         name = "+".join(w.kind for w in bar.slot)
         micro = ", ".join(f"{w.kind}{w.direction}.{w.micro}" for w in bar.slot)
-        out.append(
-            _event(name, pid, first + bar.rank, bar.start, bar.end - bar.start, micro=micro)
-        )
+        out.append(_event(name, pid, first + bar.rank, bar.start, bar.end - bar.start, micro=micro))
     return out
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ascendkit.budget.parts import StepTime
 from ascendkit.budget.plan import Plan
 from ascendkit.budget.skew import BALANCED, load
-from ascendkit.budget.steptime import StepTime
 from ascendkit.hardware import Device
 from ascendkit.model import Model
 

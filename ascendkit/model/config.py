@@ -148,7 +148,12 @@ def with_formats(m: Model, chosen: Mapping[str, str | None]) -> Model:
         if name not in ("linear", "expert", "activation"):
             raise unknown("format", name, ("linear", "expert", "activation"))
         fmt(value)
-    return replace(m, **got) if got else m
+    if not got:
+        return m
+    return replace(
+        m, linear=got.get("linear", m.linear), expert=got.get("expert", m.expert),
+        activation=got.get("activation", m.activation),
+    )  # fmt: skip
 
 
 def _expand(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Rows of NVIDIA kernels from aiconfigurator's measured tables (Apache-2.0), one YAML file a device.
+"""Rows of NVIDIA kernels from aiconfigurator's measured tables (Apache-2.0), a file a device.
 
 Needs pandas, pyarrow and a clone of github ai-dynamo/aiconfigurator at the commit the hardware
 table names; figures only are taken, one point in a few of its grid:

@@ -4,7 +4,7 @@ Chosen by rule, not by hand: FP8, disaggregated, decode batch and layout stated,
 data or tensor parallel over the same ranks as the experts; for every system, server and layout the
 smallest, the middle and the largest batch at 1024/1024 and 8192/1024, at most six a system.
 
-    python results/budget_curves/extract_points.py CLONE    # prints points for validation_points.yaml
+    python results/budget_curves/extract_points.py CLONE    # points of validation_points.yaml
 """
 
 import io

@@ -1,15 +1,16 @@
-"""Which curve times a call: its own, a relative's, another chip's, or the peak; each step marked."""
+"""Which curve times a call: its own, a relative's, another chip's, or the peak; always marked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ascendkit.budget.call import Call
+from ascendkit.budget.curves.chain import ALIKE, chain
 from ascendkit.budget.curves.curve import Curve, Sample
-from ascendkit.budget.curves.rows import Row, donors, floor, rows
+from ascendkit.budget.curves.facts import floor
+from ascendkit.budget.curves.rows import Row, rows
 from ascendkit.budget.curves.work import AXES, Key, ideal, key_of
 from ascendkit.hardware import Device, device
 
@@ -125,7 +126,7 @@ _Found = tuple[Curve, dict[str, Row], str, str]
 @lru_cache(maxsize=4096)
 def _best(key: Key, on: Device, stack: Stack) -> _Found | None:
     """The first curve of the chain that has rows, its mark, and the step taken."""
-    for step in _chain(on.key):
+    for step in chain(on.key):
         where, alike, mark, how = step
         got = _curve(key, where, alike, stack)
         if got is not None:
@@ -136,47 +137,17 @@ def _best(key: Key, on: Device, stack: Stack) -> _Found | None:
 
 
 @lru_cache(maxsize=4096)
-def _curve(
-    key: Key, where: str, alike: str, stack: Stack
-) -> tuple[Curve, dict[str, Row]] | None:
+def _curve(key: Key, where: str, alike: str, stack: Stack) -> tuple[Curve, dict[str, Row]] | None:
     fits = ALIKE[alike]
     chosen = [
         (row, sample)
         for other, row, sample in _samples(where, stack.without)
-        if fits(key, other) and (alike != "same kernel" or stack.phase in (row.phase or stack.phase))
+        if fits(key, other)
+        and (alike != "same kernel" or stack.phase in (row.phase or stack.phase))
     ]
     if not chosen:
         return None
     return Curve([s for _, s in chosen]), {r.id: r for r, _ in chosen}
-
-
-ALIKE: dict[str, Callable[[Key, Key], bool]] = {
-    "same kernel": lambda k, o: k == o,
-    "another phase's kernel": lambda k, o: k == o,
-    "another format": lambda k, o: (k.op, k.variant) == (o.op, o.variant),
-    "the op's other pass": lambda k, o: k.op == o.op,
-    "a related op": lambda k, o: (k.family, k.dtype) == (o.family, o.dtype),
-    "a related op in another format": lambda k, o: k.family == o.family,
-}
-"""Steps away from the call's own curve, nearest first."""
-
-
-@lru_cache(maxsize=64)
-def _chain(device_key: str) -> tuple[tuple[str, str, str, str], ...]:
-    """Where to look, how alike it must be, the mark, and what the report says."""
-    near, *others = ALIKE
-    steps = [(device_key, near, "", "rows of this op on this device")]
-    steps += [
-        (d, near, "T", f"latency and utilisation of this op on {d}") for d in donors(device_key)
-    ]
-    steps += [(device_key, a, "T", f"{a} on this device") for a in others[:2]]
-    steps += [(device_key, others[2], "T", f"{others[2]} on this device")]
-    steps += [(d, others[0], "T", f"{others[0]} on {d}") for d in donors(device_key)]
-    steps += [(device_key, others[3], "T", f"{others[3]} on this device")]
-    steps += [(d, a, "T", f"{a} on {d}") for d in donors(device_key) for a in others[1:3]]
-    steps += [(device_key, others[4], "T", f"{others[4]} on this device")]
-    steps += [(d, a, "T", f"{a} on {d}") for d in donors(device_key) for a in others[3:]]
-    return tuple(steps)
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,7 @@
 """Measured kernel times as rows: calls of ops, microseconds, and where the figure comes from.
 
-A device's rows live in ``configs/data/kernels/<device>.yaml`` (and ``<device>.tables.yaml``, written
-by a script): ``series`` (one line, many sizes) and ``rows`` that give a row of another table its
+A device's rows live in ``configs/data/kernels/<device>.yaml`` and in ``<device>.tables.yaml``, which
+a script wrote: ``series`` (one line, many sizes) and ``rows`` that give a row of another table its
 meaning (which op, which parameters). ``donors`` are
 devices whose rows may be transferred, nearest first; ``floors`` is the time of an empty kernel by
 how kernels are launched.
@@ -13,14 +13,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from ascendkit.budget.call import Call
-from ascendkit.data import configs, load_yaml, table
+from ascendkit.budget.curves.facts import files, mark_of
+from ascendkit.data import table
 
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-MODES = ("graph", "queued", "eager")
 
 
 @dataclass(frozen=True)
@@ -50,86 +49,14 @@ class Row:
     overlapped: bool = False
 
 
-def known() -> tuple[str, ...]:
-    """Devices that have a file of rows."""
-    return tuple(sorted({p.name.split(".")[0] for p in _folder().glob("*.yaml")}))
-
-
-def _folder() -> Path:
-    return configs() / "data" / "kernels"
-
-
-@lru_cache(maxsize=32)
-def _files(device: str) -> tuple[dict[str, Any], ...]:
-    paths = (_folder() / f"{device}{tail}.yaml" for tail in ("", ".tables"))
-    return tuple(load_yaml(p) for p in paths if p.is_file())
-
-
-def _file(device: str) -> dict[str, Any]:
-    """The file written by hand."""
-    return next(iter(_files(device)), {})
-
-
-def donors(device: str) -> tuple[str, ...]:
-    """Devices whose rows may stand in, nearest first."""
-    return tuple(_file(device).get("donors", ()))
-
-
-@lru_cache(maxsize=64)
-def floor(device: str, mode: str) -> tuple[float, str, str]:
-    """Seconds of an empty kernel launched by ``mode``, its mark, and its source.
-
-    A device without a measured floor takes that of its nearest donor, marked ``T``.
-    """
-    for i, key in enumerate((device, *donors(device))):
-        got = _file(key).get("floors", {}).get(mode)
-        if got is not None:
-            mark = _mark(_file(key), got["source"])
-            return got["us"] * 1e-6, mark if not i else "T", f"{key}: {got['source']}"
-    return 0.0, "A", "no measured floor"
-
-
-@lru_cache(maxsize=64)
-def contention(device: str) -> tuple[float, str]:
-    """Share of its rate a transfer keeps while kernels compute beside it, and where that is from.
-
-    The mean ratio of rates measured under overlap and alone; 1 where nobody measured both.
-    """
-    for key in (device, *donors(device)):
-        pairs = _file(key).get("contention", ())
-        if pairs:
-            stock = {r["id"]: r["value"] for r in table("hardware")["kernels"]}
-            ratios = [stock[p["under"]] / stock[p["alone"]][p["pick"]] for p in pairs]
-            return sum(ratios) / len(ratios), f"{key}: {pairs[0]['under']}"
-    return 1.0, "not measured"
-
-
-@lru_cache(maxsize=64)
-def calibration(device: str) -> tuple[str, str] | None:
-    """Device and id of the whole-step point that sets the host gap of this device's stack.
-
-    It carries over within a vendor's own chips only: the gap is the host's, not the chip's.
-    """
-    vendor = device.partition("_")[0]
-    for key in (device, *donors(device)):
-        if "calibration" in _file(key) and key.partition("_")[0] == vendor:
-            return key, str(_file(key)["calibration"])
-    return None
-
-
 @lru_cache(maxsize=32)
 def rows(device: str) -> tuple[Row, ...]:
     """All rows measured on ``device``, series first."""
-    got = _files(device)
+    got = files(device)
     return (
         *(row for file in got for row in _series(device, file)),
         *(row for file in got for row in _referred(device, file)),
     )
-
-
-def _mark(file: Mapping[str, Any], source: str) -> str:
-    sources = file.get("sources", {})
-    return "M" if sources.get(source, {}).get("kind", "").startswith("measured here") else "P"
 
 
 def _series(device: str, file: Mapping[str, Any]) -> Iterator[Row]:
@@ -143,7 +70,7 @@ def _series(device: str, file: Mapping[str, Any]) -> Iterator[Row]:
                 device,
                 calls,
                 _above(us * 1e-6, under),
-                _mark(file, s["source"]),
+                mark_of(file, s["source"]),
                 f"{s['source']}: {file['sources'][s['source']]['ref']}",
                 s.get("phase", ""),
                 s.get("note", ""),
@@ -208,10 +135,14 @@ def _seconds(r: Mapping[str, Any], raw: Mapping[str, Any], calls: tuple[Call, ..
     if unit in UNITS:
         return float(value) * UNITS[unit]
     if unit in ("TFLOPS", "TOPS"):
-        work = sum(c.count * v for c in calls for (u, _), v in c.cost.flops().items() if u == "cube")
+        work = sum(
+            c.count * v for c in calls for (u, _), v in c.cost.flops().items() if u == "cube"
+        )
         return float(work / (value * 1e12))
     scale = {"TB/s": 1e12, "GB/s": 1e9}[unit]
-    moved = sum(c.count * (_wire(c, r["link"]) if "link" in r else c.cost.minimum_bytes()) for c in calls)
+    moved = sum(
+        c.count * (_wire(c, r["link"]) if "link" in r else c.cost.minimum_bytes()) for c in calls
+    )
     return float(moved / (value * scale))
 
 
@@ -219,5 +150,5 @@ def _wire(c: Call, counted: str) -> float:
     """Bytes a printed link rate counts: copies to all ranks, or to all nodes, the own included."""
     ranks = int(c.params["ep"])
     if counted == "logical_rdma":
-        return c.cost.link_bytes()["scaleout"] / (1 - c.params["scaleup_ranks"] / ranks)
+        return c.cost.link_bytes()["scaleout"] / (1 - int(c.params["scaleup_ranks"]) / ranks)
     return c.cost.link_bytes()["scaleup"] / (1 - 1 / ranks)

@@ -72,9 +72,7 @@ def ideal(call: Call, device: Device) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=65536)
-def _ideal(
-    op: str, params: tuple[tuple[str, Any], ...], device: Device
-) -> tuple[float, ...]:
+def _ideal(op: str, params: tuple[tuple[str, Any], ...], device: Device) -> tuple[float, ...]:
     call = Call("", op, dict(params))
     got = roofline(call.cost, device).by_resource
     times = [got.get(axis) or 0.0 for axis in AXES]

@@ -1,1 +1,1 @@
-"""How operators overlap: chains of calls over shared resources, and pipeline schedules over ranks."""
+"""How operators overlap: chains of calls over shared resources, pipelines over ranks."""

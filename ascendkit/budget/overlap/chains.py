@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ascendkit.budget.call import Call
+from ascendkit.budget.curves.facts import contention
 from ascendkit.budget.curves.lookup import Timing
-from ascendkit.budget.curves.rows import contention
 from ascendkit.budget.curves.tiles import cores, family
 from ascendkit.budget.curves.work import AXES, FAMILIES, ideal
 from ascendkit.budget.overlap.fluid import Task, run

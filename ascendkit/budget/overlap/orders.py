@@ -7,7 +7,6 @@ and the model chunk it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from ascendkit.errors import bad_value
@@ -30,8 +29,7 @@ Slot = tuple[Work, ...]
 def order(schedule: str, rank: int, pp: int, micro: int, vp: int = 1) -> list[Slot]:
     """Slots of one rank for ``micro`` micro-batches. ValueError where the schedule cannot run."""
     if schedule == "gpipe":
-        fwd = [(Work("F", 0, i, rank),) for i in range(micro)]
-        return fwd + [(Work("B", 0, i, rank),) for i in range(micro)]
+        return [(Work(kind, 0, i, rank),) for kind in "FB" for i in range(micro)]
     if schedule == "dualpipe":
         if pp % 2 or micro % 2 or micro < 2 * pp:
             legal = max(2 * pp, micro + micro % 2)
@@ -56,7 +54,7 @@ def _one_f_one_b(rank: int, pp: int, micro: int) -> list[Slot]:
 
 
 def _interleaved(rank: int, pp: int, micro: int, vp: int) -> list[Slot]:
-    """Groups of ``pp`` micro-batches go through chunk after chunk; chunk c of rank r is c*pp + r."""
+    """``pp`` micro-batches go through chunk after chunk; chunk c of rank r is c*pp + r."""
     total = micro * vp
 
     def work(kind: str, k: int) -> Work:
@@ -74,7 +72,7 @@ def _interleaved(rank: int, pp: int, micro: int, vp: int) -> list[Slot]:
 
 
 def _dualpipe(rank: int, pp: int, micro: int) -> list[Slot]:
-    """Both ends feed micro-batches; in the middle of the run every slot is a forward and a backward.
+    """Both ends feed micro-batches; in the middle every slot is a forward and a backward.
 
     Counts follow the published algorithm: with h the distance to the nearer end, a rank does
     2 (micro/2 - pp + h + 1) + (pp/2 - h - 1) slots of both, after the first.
@@ -108,9 +106,15 @@ def _dualpipe(rank: int, pp: int, micro: int) -> list[Slot]:
     def both(f: int, b: int) -> None:
         slots.append((next_of("F", f), next_of("B", b)))
 
-    _each(2 * (half - h - 1), lambda i: forward(0))
-    _each(h + 1, lambda i: (forward(0), forward(1)))
-    _each(half - h - 1, lambda i: (backward(1, True), weights(), forward(1)))
+    for _ in range(2 * (half - h - 1)):
+        forward(0)
+    for _ in range(h + 1):
+        forward(0)
+        forward(1)
+    for _ in range(half - h - 1):
+        backward(1, True)
+        weights()
+        forward(1)
     for i in range(micro // 2 - pp + h + 1):
         if i == 0 and h == half - 1:
             # The two middle ranks have nothing to pair yet.
@@ -119,16 +123,16 @@ def _dualpipe(rank: int, pp: int, micro: int) -> list[Slot]:
         else:
             both(0, 1)
         both(1, 0)
-    _each(half - h - 1, lambda i: (backward(1), both(1, 0)))
+    for _ in range(half - h - 1):
+        backward(1)
+        both(1, 0)
     late = (h + 1) // 2
     for i in range(h + 1):
         backward(1, split=i >= late if h % 2 else i > late)
         backward(0, split=i >= late)
-    _each(half - h - 1, lambda i: (weights(), backward(0, True)))
-    _each(len(owed), lambda i: weights())
+    for _ in range(half - h - 1):
+        weights()
+        backward(0, True)
+    while owed:
+        weights()
     return slots
-
-
-def _each(n: int, do: Callable[[int], object]) -> None:
-    for i in range(n):
-        do(i)

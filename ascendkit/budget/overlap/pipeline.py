@@ -1,4 +1,4 @@
-"""A training step over pipeline ranks: each rank's slots in order, each waiting for its neighbours."""
+"""A training step over pipeline ranks: slots in order, each waiting for its neighbours."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ class Run:
         return self.seconds - max(self.busy)
 
 
-def simulate(
-    schedule: str, stages: Sequence[Stage], pp: int, micro: int, vp: int = 1
-) -> Run:
+def simulate(schedule: str, stages: Sequence[Stage], pp: int, micro: int, vp: int = 1) -> Run:
     """Run ``micro`` micro-batches through ``pp`` ranks; ``stages`` has ``pp * vp`` chunks."""
     waiting = [order(schedule, rank, pp, micro, vp) for rank in range(pp)]
     position = [0] * pp

@@ -93,9 +93,13 @@ def _score_lines(results: list[Result], claimed: list[Result]) -> Iterator[str]:
     right, total = rank_test(results)
     yield f"Rank test, every predicted pair: {_share(right, total)}."
     predicted = [r for r in results if r.predicted is not None]
-    yield f"Coverage: {len(claimed)} claimed of {len(predicted)} predicted of {len(results)} points."
+    of = f"{len(predicted)} predicted of {len(results)} points"
+    yield f"Coverage: {len(claimed)} claimed of {of}."
     yield ""
-    yield "| group | predicted | claimed | median error, claimed | within 10 % | within 20 % | median error, all |"
+    yield (
+        "| group | predicted | claimed | median error, claimed | within 10 % | within 20 % |"
+        " median error, all |"
+    )
     yield "|---|---|---|---|---|---|---|"
     for name, members in groups(results).items():
         got = [r for r in members if r.predicted is not None and r.point.role != "calibration"]
@@ -125,7 +129,9 @@ def _table(title: str, results: list[Result]) -> Iterator[str]:
     if not results:
         yield "None."
         return
-    yield "| point | group | metric | measured | predicted | p10 to p90 | error | coverage | origin |"
+    yield (
+        "| point | group | metric | measured | predicted | p10 to p90 | error | coverage | origin |"
+    )
     yield "|---|---|---|---|---|---|---|---|---|"
     for r in results:
         origin = " ".join(f"{k} {v:.0%}" for k, v in r.shares if v >= 0.005)

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from ascendkit.budget.curves.lookup import Stack
+from ascendkit.budget.parts import StepTime
 from ascendkit.budget.plan import Plan, plan
-from ascendkit.budget.steptime import StepTime, step_time
+from ascendkit.budget.steptime import step_time
 from ascendkit.data import table
 from ascendkit.hardware import Device, device
 from ascendkit.model import Model, model
@@ -137,5 +138,5 @@ def calibrated_gap(point_id: str, without: tuple[str, ...]) -> float:
     point = next(p for p in points() if p.id == point_id)
     m, p, on = prepared(point.run)
     got = step_time(m, p, on, Stack(p.phase, p.launch, without), gaps=False)
-    measured = point.measured * 1e-3 * (1 + point.run.get("acceptance", 0.0))
+    measured = point.measured * 1e-3 * (1 + float(point.run.get("acceptance", 0.0)))
     return max(measured - got.seconds, 0.0) / (1 + p.mtp)

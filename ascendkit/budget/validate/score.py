@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
+from ascendkit.budget.call import Call
 from ascendkit.budget.curves.lookup import Stack, timing
 from ascendkit.budget.overlap.chains import transfers
-from ascendkit.budget.call import Call
 from ascendkit.budget.validate.runs import Point, points, prepared, timed_run
 from ascendkit.data import configs
 from ascendkit.hardware import device
@@ -45,9 +45,7 @@ class Result:
     def claimed(self) -> bool:
         """Predicted, not used for calibration, and covered by 80 %."""
         return (
-            self.predicted is not None
-            and self.point.role != "calibration"
-            and self.covered >= 0.8
+            self.predicted is not None and self.point.role != "calibration" and self.covered >= 0.8
         )
 
     @property
@@ -95,9 +93,7 @@ def _result(point: Point) -> Result:
         )
 
     ends = sorted(quantity(got.quantile(z)) for z in (-1.2816, 1.2816))
-    return Result(
-        point, quantity(got.seconds), ends[0], ends[1], tuple(got.shares.items())
-    )
+    return Result(point, quantity(got.seconds), ends[0], ends[1], tuple(got.shares.items()))
 
 
 def _kernel(point: Point) -> Result:
@@ -116,7 +112,9 @@ def _kernel(point: Point) -> Result:
     total = sum(t.seconds for t in counted)
     shares: dict[str, float] = {}
     for t in counted:
-        shares[t.mark] = shares.get(t.mark, 0.0) + t.seconds / total
+        # Rows of separate kernels say how a fused one behaves only by transfer.
+        mark = "T" if run.get("fused") and t.mark != "A" else t.mark
+        shares[mark] = shares.get(mark, 0.0) + t.seconds / total
     sigma = sum(t.seconds * t.sigma for t in counted) / total
     flops = sum(v for c in calls for (u, _), v in c.cost.flops().items() if u == "cube")
 
