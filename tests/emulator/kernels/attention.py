@@ -24,6 +24,8 @@ def flash_attention(heads, queries, keys, dim=64, block_q=64, block_k=64):
             k_l1 = T.alloc_l1((block_k, dim), "bfloat16")
             v_l1 = T.alloc_l1((block_k, dim), "bfloat16")
             p_l1 = T.alloc_l1((block_q, block_k), "bfloat16")
+            q_l0 = T.alloc_l0a((block_q, dim), "bfloat16")
+            k_l0 = T.alloc_l0b((block_k, dim), "bfloat16")
             p_l0 = T.alloc_l0a((block_q, block_k), "bfloat16")
             v_l0 = T.alloc_l0b((block_k, dim), "bfloat16")
             s_l0 = T.alloc_l0c((block_q, block_k), "float32")
@@ -45,7 +47,9 @@ def flash_attention(heads, queries, keys, dim=64, block_q=64, block_k=64):
                 k0 = head * keys + t * block_k
                 T.copy(k[k0 : k0 + block_k, :], k_l1)
                 T.copy(v[k0 : k0 + block_k, :], v_l1)
-                T.gemm(q_l1, k_l1, s_l0, transpose_B=True, clear_accum=True)
+                T.copy(q_l1, q_l0)
+                T.copy(k_l1, k_l0)
+                T.gemm(q_l0, k_l0, s_l0, transpose_B=True, clear_accum=True)
                 T.dual_copy(s_l0, s_ub)
                 with T.SimdVF():
                     for i in T.serial(rows):
