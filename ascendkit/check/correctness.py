@@ -77,7 +77,7 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     module, function = op.load(), public(op, case)
     allocate = getattr(module, "allocate", None)
     mine = copied(args, device_of[platform])
-    runs = Launches(function, allocate, mine, platform, getattr(module, "SCHEMA", ""))
+    runs = Launches(function, module, mine, platform)
     judge, judged_by = _judge(op, platform, args)
     verdict = judge(runs.results[0])
     faults = runs.faults(op.contract, verdict, judge)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from ascendkit.op import Contract
 from ascendkit.testing.bits import steps
@@ -19,36 +20,53 @@ if TYPE_CHECKING:
 
 
 class Launches:
-    """Calls ``function(*args)`` twice, into guarded and poisoned outputs where it takes ``out=``.
+    """Calls ``function(*args)`` twice, into poisoned outputs between guards.
+
+    The outputs are given as ``out=`` where the function takes it; elsewhere they take the place of
+    what the op's ``allocate`` gives. A reference without ``out=`` makes its own.
 
     Args:
         function: the op's public function.
-        allocate: the op's outputs for given arguments, or None where it has no such function.
+        module: the op's package, for its ``allocate`` and ``SCHEMA``; ``!`` in the schema marks
+            arguments that are written on purpose.
         args: on the device already; used as they are, both times.
         platform: passed on.
-        schema: the op's SCHEMA; ``!`` in it marks arguments that are written on purpose.
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        allocate: Callable[..., Any] | None,
-        args: tuple[Any, ...],
-        platform: str,
-        schema: str = "",
+        self, function: Callable[..., Any], module: Any, args: tuple[Any, ...], platform: str
     ) -> None:
-        self.covered = allocate is not None and "out" in inspect.signature(function).parameters
         self.results: list[Any] = []
         self._faults: list[str] = []
-        self._mutates = "!" in schema
+        self._mutates = "!" in getattr(module, "SCHEMA", "")
         self._args, self._before = args, copied(args)
-        if self.covered and allocate is not None:
-            self._into_guards(function, allocate(*args), args, platform)
-        else:
-            for _ in POISONS:
-                with _poisoned_allocations():
-                    self.results.append(copied(function(*args, platform=platform)))
-                self._inputs_after()
+        allocate = getattr(module, "allocate", None)
+        takes_out = "out" in inspect.signature(function).parameters
+        guards: list[Guarded] = []
+        left: list[torch.Tensor] = []
+        out: Any = None
+        if allocate is not None and takes_out:
+            out = _guarded(allocate(*args), guards)
+        for pattern in POISONS:
+            if out is not None:
+                for guard in guards:
+                    guard.poison(pattern)
+                result = function(*args, out=out, platform=platform)
+                if [id(t) for t in tensors(result)] != [id(g.tensor) for g in guards]:
+                    self._faults.append("out=: got another object back, wanted the caller's tensor")
+            else:
+                guards = []
+                with _poisoned_allocations(), _guarded_allocate(module, guards, pattern):
+                    result = function(*args, platform=platform)
+            self._faults += [
+                f"output[{i}]: {g.breach()}" for i, g in enumerate(guards) if g.breach()
+            ]
+            masks = [g.unwritten(pattern) for g in guards]
+            left = [a & b for a, b in zip(left, masks)] if pattern != POISONS[0] else masks
+            self.results.append(copied(result))
+            self._inputs_after()
+        self.covered = bool(guards)
+        self._faults += [_coverage(i, mask) for i, mask in enumerate(left) if bool(mask.any())]
 
     def faults(
         self, contract: Contract, judged: Verdict, judge_again: Callable[[Any], Verdict]
@@ -67,29 +85,6 @@ class Launches:
         if not again:
             found.append(f"second launch on the same buffers: {again.message}")
         return found
-
-    def _into_guards(
-        self, function: Callable[..., Any], template: Any, args: tuple[Any, ...], platform: str
-    ) -> None:
-        guards = [Guarded(t) for t in tensors(template)]
-        many = isinstance(template, (tuple, list))
-        out: Any = tuple(g.tensor for g in guards) if many else guards[0].tensor
-        left: list[Any] = [None] * len(guards)
-        for pattern in POISONS:
-            for g in guards:
-                g.poison(pattern)
-            result = function(*args, out=out, platform=platform)
-            same = [r is g.tensor for r, g in zip(tensors(result), guards)]
-            if len(same) != len(guards) or not all(same):
-                self._faults.append("out=: got another object back, wanted the caller's tensor")
-            for i, g in enumerate(guards):
-                if g.breach():
-                    self._faults.append(f"output[{i}]: {g.breach()}")
-                mask = g.unwritten(pattern)
-                left[i] = mask if left[i] is None else left[i] & mask
-            self.results.append(copied(out))
-            self._inputs_after()
-        self._faults += [_coverage(i, mask) for i, mask in enumerate(left) if bool(mask.any())]
 
     def _inputs_after(self) -> None:
         """Book changed inputs; give an op that may change them fresh ones for its next call."""
@@ -112,6 +107,34 @@ def layout(got: Any, told: Any) -> str:
         if a != b:
             return f"output[{i}]: dtype, shape, strides: got {a}, allocate says {b}"
     return ""
+
+
+def _guarded(template: Any, guards: list[Guarded]) -> Any:
+    """The same structure with guarded tensors, which are added to ``guards``."""
+    import torch
+
+    if isinstance(template, (tuple, list)):
+        return type(template)([_guarded(t, guards) for t in template])
+    if not isinstance(template, torch.Tensor):
+        return template
+    guards.append(Guarded(template))
+    return guards[-1].tensor
+
+
+@contextmanager
+def _guarded_allocate(module: Any, guards: list[Guarded], pattern: int) -> Iterator[None]:
+    """Inside, the op's own ``allocate`` gives guarded and poisoned outputs."""
+    allocate = getattr(module, "allocate", None)
+
+    def instead(*args: Any, **kwargs: Any) -> Any:
+        first = len(guards)
+        made = _guarded(allocate(*args, **kwargs), guards) if allocate is not None else None
+        for guard in guards[first:]:
+            guard.poison(pattern)
+        return made
+
+    with patch.object(module, "allocate", instead) if allocate is not None else nullcontext():
+        yield
 
 
 def _coverage(i: int, mask: torch.Tensor) -> str:

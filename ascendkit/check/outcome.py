@@ -24,7 +24,7 @@ class Outcome:
         judge: what the result was held against.
         measure, value, limit: how, what was found, and what is allowed.
         mismatches, total, worst, got, want: see :class:`ascendkit.testing.Verdict`.
-        covered: whether write coverage and guards were checked (the op takes ``out=``).
+        covered: whether write coverage and guards around the outputs were checked.
         seed: the run's seed; it repeats the case.
         seconds: wall time spent on the case.
     """

@@ -36,14 +36,22 @@ def check_traces(op: Op, case: Case, seed: int) -> Outcome:
     start = time.perf_counter()
     status, message = PASS, ""
     try:
-        args = op.inputs(case, sub_seed(seed, op.name, case.name))
         module = op.load()
+        args = _complete(module, op.inputs(case, sub_seed(seed, op.name, case.name)))
         calls: list[tuple[Any, tuple[Any, ...]]] = [(library.functional(op.name), args)]
-        if "out" in inspect.signature(getattr(module, op.stem)).parameters:
-            calls.append((library.mutating(op.name), (*args, module.allocate(*args))))
+        out = module.allocate(*args)
+        if isinstance(out, torch.Tensor):
+            calls.append((library.mutating(op.name), (*args, out)))
         for registered, given in calls:
             torch.library.opcheck(registered, (*copied(given), "reference"))
     except (Exception, SystemExit) as e:
         status, message = FAIL, describe(e)
     seconds = time.perf_counter() - start
     return Outcome(op.name, "reference", NAME, status, message, JUDGE, seed=seed, seconds=seconds)
+
+
+def _complete(module: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``args`` and the defaults of ``allocate``: a registered op takes its whole schema."""
+    bound = inspect.signature(module.allocate).bind(*args)
+    bound.apply_defaults()
+    return bound.args

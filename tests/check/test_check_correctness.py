@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -75,7 +77,8 @@ def test_an_output_that_happens_to_look_like_poison_is_not_unwritten(pattern):
         out.view(torch.uint8).fill_(pattern)
         return out
 
-    launches = Launches(function, torch.empty_like, (torch.ones(5),), "reference")
+    module = SimpleNamespace(allocate=torch.empty_like)
+    launches = Launches(function, module, (torch.ones(5),), "reference")
     agrees = Verdict(True)
     assert launches.faults(Contract("bitwise"), agrees, lambda got: agrees) == []
 
@@ -103,7 +106,7 @@ def test_nondeterministic_ops_are_judged_twice_instead(toy, seed):
     assert "second launch" in run(op, seed).message
 
 
-def test_without_out_nothing_written_still_shows(toy, seed):
+def test_without_out_and_allocate_nothing_written_still_shows(toy, seed):
     init = (
         "import torch\nSCHEMA = '(Tensor x, int k) -> Tensor'\n"
         "def functional(x, k, *, platform=None):\n"
@@ -111,6 +114,34 @@ def test_without_out_nothing_written_still_shows(toy, seed):
     )
     got = run(toy("functional", __init__=init), seed)
     assert got.status == "fail" and "mask" in got.message and not got.covered
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("out[0].copy_(x * k); out[1].copy_(x - k)", ""),
+        (
+            "out[0].copy_(x * k); out[1][:-1].copy_((x - k)[:-1])",
+            "output[1]: 1 of 33 never written",
+        ),
+        (
+            "out[0].copy_(x * k); out[1].copy_(x - k); out[1].as_strided((34,), (1,))[33] = 0",
+            "output[1]: 4 bytes written outside the output",
+        ),
+        ("out[0].copy_(x * k); out[1].copy_(x)", "output[1]: 33 of 33 differ"),
+    ],
+)
+def test_several_outputs_without_out_are_guarded_too(toy, seed, line, told):
+    init = toy.files["__init__"].replace("out=None, ", "").replace("out=out", "out=None")
+    init = init.replace("Tensor)", "(Tensor, Tensor))").replace(
+        "    return torch.empty_like(x)\n", "    return Pair((torch.empty_like(x), x.clone()))\n"
+    )
+    init += "class Pair(tuple):\n    def numel(self):\n        return self[0].numel()\n"
+    reference = "def reference(x, k):\n    return x * k, x - k\n"
+    op = toy("pair", __init__=init, reference=reference, ascend=ascend(line))
+    got = run(op, seed)
+    assert got.covered and told in got.message
+    assert got.status == ("fail" if told else "pass")
 
 
 def test_out_must_come_back(toy, seed):
