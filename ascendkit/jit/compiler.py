@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ascendkit.jit import builder, history, lock
@@ -13,6 +12,7 @@ from ascendkit.jit.config import Config
 from ascendkit.jit.disk import DiskCache, Entry
 from ascendkit.jit.environment import Environment
 from ascendkit.jit.errors import CompileError
+from ascendkit.jit.files import stamp
 from ascendkit.jit.key import KeyMaker, StaleKey
 from ascendkit.jit.lazy import LazyInit
 from ascendkit.jit.options import CompilerT
@@ -89,7 +89,7 @@ class Compiler(Generic[CompilerT]):
 
     def _find_toolkit(self) -> tuple[Toolkit, tuple[int, ...]]:
         toolkit = self._backend.find_toolkit(self._environment)
-        return toolkit, _stamp(toolkit.path)
+        return toolkit, _stamp(toolkit)
 
     def _check(self, name: str, source: str, options: CompilerT) -> None:
         """Raise StaleKey unless ``name`` still is the key of what a compiler would read now.
@@ -97,8 +97,8 @@ class Compiler(Generic[CompilerT]):
         A header edited since this runtime first read it would otherwise be compiled under the key
         of its old contents, and served to whoever has those.
         """
-        toolkit, stamp = self._toolkit.get()
-        if _stamp(toolkit.path) != stamp:
+        toolkit, before = self._toolkit.get()
+        if _stamp(toolkit) != before:
             self._toolkit.set(self._find_toolkit)
             raise StaleKey
         now = KeyMaker(self._backend, self._config).digest(source, options, toolkit)
@@ -128,12 +128,11 @@ class Compiler(Generic[CompilerT]):
         return entry
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(toolkit: Toolkit) -> tuple[int, ...]:
     try:
-        info = path.stat()
+        return stamp(toolkit.path)
     except OSError:
         return ()
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def report(text: str) -> None:

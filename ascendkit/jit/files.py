@@ -79,6 +79,16 @@ def remove_tree(path: Path) -> None:
             os.unlink(path)
 
 
+def stamp(path: Path) -> tuple[int, ...]:
+    """What changes when the file does: device, inode, size, modification and change time (ns).
+
+    Raises:
+        OSError: it is not there.
+    """
+    info = path.stat()
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
 def touch(path: Path) -> None:
     """Set the modification time to now, if allowed."""
     with suppress(OSError):

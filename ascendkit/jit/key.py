@@ -10,7 +10,7 @@ from typing import Any, Generic
 from ascendkit.jit.backend import Backend, Toolkit
 from ascendkit.jit.config import Config
 from ascendkit.jit.digest import Fnv, content_digest, digest
-from ascendkit.jit.files import read_file
+from ascendkit.jit.files import read_file, stamp
 from ascendkit.jit.includes import IncludeTracker
 from ascendkit.jit.options import CompilerT
 
@@ -35,17 +35,16 @@ class FileDigests:
             ValueError: it cannot be read.
         """
         try:
-            info = os.stat(path)
-            stamp = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+            now = stamp(path)
             known = self._known.get(str(path))
-            if known is not None and known[0] == stamp:
+            if known is not None and known[0] == now:
                 return known[1]
             result = content_digest(read_file(path))
         except OSError as error:
             reason = error.strerror
             raise ValueError(f"{what}: failed to open {path} for reading: {reason}") from error
-        if time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > _RACY_NS:
-            self._known[str(path)] = (stamp, result)
+        if time.time_ns() - max(now[-2:]) > _RACY_NS:
+            self._known[str(path)] = (now, result)
         return result
 
     def forget(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from ascendkit.jit import HostOptions
 from ascendkit.jit.digest import content_digest, digest
+from ascendkit.jit.files import stamp
 from ascendkit.jit.key import FileDigests
 
 from .conftest import Make
@@ -130,9 +131,9 @@ def test_link_inputs_are_known_by_content(make: Make, home: Path) -> None:
 def test_a_change_that_no_time_stamp_shows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file as young as the clock's tick is read each time; an older one is trusted."""
     path = put(home, "x.o", "one")
-    info = path.stat()
+    same = stamp(path)
     digests = FileDigests()
-    monkeypatch.setattr("ascendkit.jit.key.os.stat", lambda name: info)
+    monkeypatch.setattr("ascendkit.jit.key.stamp", lambda path: same)
     before = digests.digest(path, "x")
     put(home, "x.o", "two")
     assert digests.digest(path, "x") != before
