@@ -133,16 +133,20 @@ def combine(
     *,
     bias: Sequence[Bias] = (),
     weights: Sequence[torch.Tensor] | None = None,
+    only: int | None = None,
 ) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
-    """Combined x [t, H] bf16 and weights [t, k] of every rank.
+    """Combined x [t, H] bf16 and weights [t, k] of every rank, or of one.
 
     Args:
         y: bf16, one row for every row the rank received.
         bias: none, one or two tensors a rank, added first.
         weights: what travels back: [R, k], or [X] in the expanded layout.
+        only: the rank whose result is wanted.
     """
     back = []
     for rank, mine in enumerate(sent):
+        if only not in (None, rank):
+            continue
         t, k = mine.topk_idx.shape
         rows = y[0].new_zeros((t, k, y[0].shape[1]))
         there = torch.zeros((t, k), dtype=torch.bool)
@@ -218,7 +222,8 @@ def _rows(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 def _pick(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """Rows by number, zeros for -1; by bytes, since float8 has no gather on CPUs."""
-    flat = x.contiguous()
+    # A single column counts as contiguous whatever its stride: copy it into a fresh tensor.
+    flat = torch.empty(x.shape, dtype=x.dtype).copy_(x)
     size = flat.element_size()
     out = torch.zeros((len(rows), flat.shape[1] * size), dtype=torch.uint8)
     if len(rows) and flat.numel():
