@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,16 @@ SHAPES = [
     for tokens in (*cases.BENCH_TOKENS, 65536)
 ]
 Call = Callable[[torch.Tensor, torch.Tensor], object]
+OTHER_PLANS = ({"warps": 1}, {"warps": 2}, {"lanes": 32}, {"lanes": 32, "warps": 1})
 
 
 def functions(experts: int, topk: int) -> Iterator[tuple[str, Call]]:
     """Who is timed: name and a function of (scores, out)."""
     yield "ascendkit", lambda scores, out: topk_gate(scores, topk, out=out)
+    chosen = cuda.plan(experts, topk)
+    for change in OTHER_PLANS:
+        # Not what the public function runs: what choosing the plan was based on.
+        yield f"ascendkit plan {change}", cuda.kernel(experts, topk, replace(chosen, **change))
     yield "torch.topk", lambda scores, out: torch.topk(scores, topk, dim=-1)
     from tile_kernels.moe.topk_gate_cuda import get_topk_gate_kernel_cuda
 

@@ -164,4 +164,6 @@ def lower_cuda(experts: int, topk: int, plan: cuda.Plan) -> str:
     target = tvm.target.Target({"kind": "cuda", "arch": "sm_90a"})
     with target, tvm.transform.PassContext(opt_level=3, config=cuda.pass_configs()):
         program = cuda.prim_func(experts, topk, plan)
-        return str(tilelang.lower(program, target=target, enable_device_compile=False).kernel_source)
+        return str(
+            tilelang.lower(program, target=target, enable_device_compile=False).kernel_source
+        )

@@ -314,7 +314,9 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
                         # Adding 0.0 makes -0.0 equal to 0.0; NaNs are no candidates.
                         value = T.ieee_add(scores[row, col], T.float32(0))
                         bits = in_order(T.reinterpret(value, "int32"))
-                        unsigned = T.cast(T.reinterpret(bits, "uint32") ^ T.uint32(1 << 31), "int64")
+                        unsigned = T.cast(
+                            T.reinterpret(bits, "uint32") ^ T.uint32(1 << 31), "int64"
+                        )
                         key = (unsigned << T.int64(20)) | T.cast(LAST_INDEX - col, "int64")
                     keys[start + i * L + lane] = key
                 T.sync_warp()

@@ -13,7 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-EXCHANGE, MAXIMUM, LOCAL, MINIMUM, BROADCAST = "exchange", "maximum", "local", "minimum", "broadcast"
+EXCHANGE, MAXIMUM, LOCAL, MINIMUM, BROADCAST = (
+    "exchange",
+    "maximum",
+    "local",
+    "minimum",
+    "broadcast",
+)
 
 
 @dataclass(frozen=True)
