@@ -11,7 +11,6 @@ taken and for padding: -inf is an ordinary score, NaN becomes -inf, -0.0 becomes
 Longer rows keep their keys in the Unified Buffer, and a round walks over them.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 

@@ -14,7 +14,6 @@ A row with more candidates than the list holds (many equal scores), or whose thr
 sends its warp down the slow path: k rounds of arg-max over the registers, exact for any input.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
