@@ -2,9 +2,9 @@
 
 ``t = a + (sum_r (w_r / u_r)^p)^(1/p)``: ``w_r`` are the ideal seconds of a call by resource,
 ``u_r`` how well this kind of kernel uses each, ``a`` its latency beyond the launch floor, ``p`` how
-sharp the corner is where two resources bind (1: they add up, large: the slower one alone). All are fitted to
-the rows by least squares of log time, so every resource makes the time longer and never shorter.
-Beyond the last row the utilisation of the curve holds.
+sharp the corner is where two resources bind (1: they add up, large: the slower one alone). All are
+fitted to the rows by least squares of log time, so every resource makes the time longer and never
+shorter. Beyond the last row the utilisation of the curve holds.
 """
 
 from __future__ import annotations

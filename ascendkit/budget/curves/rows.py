@@ -1,10 +1,8 @@
 """Measured kernel times as rows: calls of ops, microseconds, and where the figure comes from.
 
-A device's rows live in ``configs/data/kernels/<device>.yaml`` and in ``<device>.tables.yaml``, which
-a script wrote: ``series`` (one line, many sizes) and ``rows`` that give a row of another table its
-meaning (which op, which parameters). ``donors`` are
-devices whose rows may be transferred, nearest first; ``floors`` is the time of an empty kernel by
-how kernels are launched.
+A device's rows live in ``configs/data/kernels/<device>.yaml`` and ``<device>.tables.yaml`` (written
+by a script). ``series`` are one line and many sizes; ``rows`` give a row of another table its
+meaning: which op, which parameters.
 """
 
 from __future__ import annotations
