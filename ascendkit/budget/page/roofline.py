@@ -9,7 +9,7 @@ from ascendkit.budget.report import duration, human
 from ascendkit.budget.roofline import runs_as
 from ascendkit.budget.step import Line, Step
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 1040, 430, 70, 40
+WIDTH, HEIGHT, LEFT, BOTTOM = 1040, 430, 88, 40
 
 
 def roofline(step: Step) -> str:
