@@ -71,6 +71,16 @@ def test_kernel_rows_have_sources_and_known_trust() -> None:
         assert row["platform"] in hardware["devices"], row["id"]
 
 
+def test_runs_are_of_points_that_exist() -> None:
+    runs = table("validation_runs")
+    ids = {p["id"] for p in table("validation_points")["points"]}
+    assert set(runs["runs"]) <= ids
+    for key, run in runs["runs"].items():
+        assert run["group"] and ("not" in run) != ("set" in run or "kernel" in run), key
+    for prefix in (*runs["moe_kernels"], *runs["gemm_kernels"]):
+        assert any(i.startswith(prefix) for i in ids), prefix
+
+
 def test_a_bare_number_is_caught(tmp_path: Path) -> None:
     found = dict(leaves({"h200": {"hbm_tbs": 4.8, "l2_mb": {"value": 60, "source": "x"}}}, ()))
     assert found[("h200", "hbm_tbs")] == 4.8
@@ -78,7 +88,7 @@ def test_a_bare_number_is_caught(tmp_path: Path) -> None:
 
 
 def test_every_table_is_one_this_file_judges() -> None:
-    judged = {*BODIES, "validation_points", "kernels_950"}
+    judged = {*BODIES, "validation_points", "validation_runs", "kernels_950"}
     assert set(STEMS) == {*judged, "aliases"}, "a new table needs a rule here"
 
 
