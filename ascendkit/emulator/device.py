@@ -29,7 +29,7 @@ class _Spec(ctypes.Structure):
         ("replay", ctypes.c_uint32),
         ("trace", ctypes.c_uint32),
         ("timeout_s", ctypes.c_double),
-        ("seed", ctypes.c_uint64),
+        ("indirect", ctypes.c_uint64),
     ]
 
 
@@ -98,6 +98,7 @@ def launch(
     replay: int = 0,
     trace: int = 0,
     timeout_s: float = 0.0,
+    indirect: bool = False,
 ) -> Failure | None:
     """Run ``grid`` blocks. ``slots`` are pointers to the argument values.
 
@@ -118,7 +119,7 @@ def launch(
         replay,
         trace,
         timeout_s,
-        0,
+        int(indirect),
     )
     report = _Report()
     if _launch()(ctypes.byref(spec), ctypes.byref(report)) == 0:

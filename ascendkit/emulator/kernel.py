@@ -46,6 +46,7 @@ class EmulatedKernel:
         if name is not None and name not in found:
             raise unknown("kernel", name, found)
         self.kernel = found[name] if name is not None else next(iter(found.values()))
+        self._indirect = source.reads_pointers(text)
 
     @cached_property
     def _plain(self) -> Any:
@@ -115,6 +116,7 @@ class EmulatedKernel:
             replay=replay,
             trace=trace,
             timeout_s=timeout_s,
+            indirect=self._indirect,
         )
         seconds = time.perf_counter() - start
         if failure is not None:

@@ -20,6 +20,37 @@ from ascendkit.emulator.kernel import CORES
 DEVICE_NODE = "/dev/davinci_manager"
 
 
+def _device_mode() -> Any:
+    """A torch mode in which CPU tensors say they are on ``npu``, and ``npu`` means the CPU."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    # Gives the name "npu" to torch's spare device kind, as torch_npu does; repeating it is harmless.
+    torch.utils.rename_privateuse1_backend("npu")
+    npu, cpu = torch.device("npu"), torch.device("cpu")
+    read_device = torch.Tensor.device.__get__
+
+    def real(value: Any) -> Any:
+        if isinstance(value, torch.device):
+            return cpu if value.type == "npu" else value
+        return cpu if isinstance(value, str) and value.partition(":")[0] == "npu" else value
+
+    class Mode(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            if func == read_device:  # a new wrapper object every time
+                device = func(*args, **kwargs)
+                return npu if device.type == "cpu" else device
+            args = tuple(real(a) if isinstance(a, (str, torch.device)) else a for a in args)
+            if "device" in kwargs:
+                kwargs = {**kwargs, "device": real(kwargs["device"])}
+            return func(*args, **kwargs)
+
+    return Mode()
+
+
 def _npu_module(cores: int) -> types.ModuleType:
     """A ``torch.npu`` with what probing code asks."""
     module = types.ModuleType("torch.npu")
@@ -41,6 +72,8 @@ def _npu_module(cores: int) -> types.ModuleType:
         "synchronize": lambda device=None: None,
         "current_stream": lambda device=None: stream,
         "empty_cache": lambda: None,
+        "manual_seed_all": lambda seed: None,
+        "_is_in_bad_fork": lambda: False,
     }
     module.__dict__.update(answers)
     return module
@@ -72,6 +105,7 @@ def as_npu(cores: int = CORES) -> Iterator[None]:
         stack.enter_context(active(cores))
         stack.enter_context(mock.patch("os.path.exists", with_node))
         stack.enter_context(mock.patch.object(torch, "npu", _npu_module(cores), create=True))
+        stack.enter_context(_device_mode())
         for probe in _cached_probes():
             probe.cache_clear()
         try:

@@ -85,6 +85,11 @@ def _parameter(text: str) -> Parameter:
     return Parameter(match.group(3), " ".join(match.group(1).split()), bool(match.group(2)))
 
 
+def reads_pointers(text: str) -> bool:
+    """Whether a kernel takes tensors from a table of addresses (``T.make_tensor``)."""
+    return re.search(r"\(\*\(__gm__ [\w:]+ \*\s*\*\)\(&\(", text) is not None
+
+
 def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
     """The translation unit of one kernel: ``text`` adapted, and a C entry point."""
     vector_functions = set(_VECTOR_FUNCTION.findall(text))

@@ -118,16 +118,18 @@ void check_gm(const char *op, const void *p, uint64_t bytes) {
   const Spec &spec = worker->launch->spec;
   uint64_t at = uint64_t(p);
   const Region *nearest = nullptr;
+  uint64_t distance = ~uint64_t(0);
   for (uint64_t i = 0; i < spec.region_count; ++i) {
     const Region &r = spec.regions[i];
     if (at >= r.base && at + bytes <= r.base + r.bytes) return;
-    if (at + (1 << 20) >= r.base && at < r.base + r.bytes + (1 << 20)) nearest = &r;
+    uint64_t d = at < r.base ? r.base - at : at < r.base + r.bytes ? 0 : at - (r.base + r.bytes);
+    if (d < distance) nearest = &r, distance = d;
   }
-  if (nearest)
-    fail("AK-BOUNDS-002", "%s touches global memory outside tensor %s: bytes [%lld, %lld) of %llu", op,
-         nearest->name, (long long)(at - nearest->base), (long long)(at - nearest->base + bytes),
-         (unsigned long long)nearest->bytes);
-  // Far from every tensor: a pointer the kernel read from memory. The access itself decides.
+  if (spec.indirect && distance != 0) return;  // the access itself decides
+  if (!nearest) fail("AK-BOUNDS-002", "%s touches global memory, but the kernel has no tensor", op);
+  fail("AK-BOUNDS-002", "%s touches global memory outside tensor %s: bytes [%lld, %lld) of %llu", op,
+       nearest->name, (long long)(at - nearest->base), (long long)(at - nearest->base + bytes),
+       (unsigned long long)nearest->bytes);
 }
 
 void check_ub(const char *op, const void *p, uint64_t bytes, uint32_t align) {

@@ -94,7 +94,7 @@ struct Spec {
   uint32_t replay;  // 0: eager; else the seed of an adversarial order
   uint32_t trace;
   double timeout_s;
-  uint64_t seed;
+  uint64_t indirect;  // the kernel reads pointers from memory: unknown addresses may be right
 };
 struct Report {
   char code[32];
