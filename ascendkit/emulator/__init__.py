@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ascendkit.emulator.hook import active
     from ascendkit.emulator.kernel import EmulatedKernel, Run
     from ascendkit.emulator.npu import as_npu
-    from ascendkit.emulator.run import run
+    from ascendkit.emulator.running import run
 
 _HOME = {
     "EmulatedKernel": "kernel",
@@ -22,7 +22,7 @@ _HOME = {
     "SourceError": "errors",
     "active": "hook",
     "as_npu": "npu",
-    "run": "run",
+    "run": "running",
 }
 
 __all__ = [

@@ -50,7 +50,8 @@ def run(
         lowered = LoweredKernel(source_or_kernel)
     result = lowered(*args, cores=cores, **launch)
     outputs = tuple(args) if result is None else result
-    outputs = outputs if isinstance(outputs, tuple) else tuple([outputs] if hasattr(outputs, "shape") else outputs)
+    if not isinstance(outputs, tuple):
+        outputs = (outputs,) if hasattr(outputs, "shape") else tuple(outputs)
     return Run(outputs, 0, lowered.last_seconds, str(lowered.prim_func.attrs["global_symbol"]))
 
 

@@ -1,0 +1,112 @@
+"""``python -m ascendkit.emulator``: run a source file, write the generated pages, check the names."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+EXAMPLE = """examples:
+  python -m ascendkit.emulator run add.asc --grid 4 \\
+      --arg A=float32[4096]=randn --arg B=float32[4096]=randn --arg C=float32[4096]=zeros
+  python -m ascendkit.emulator pages          write the instruction page and PROVENANCE.md
+  python -m ascendkit.emulator names          compare the table with what TileLang can emit
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        "python -m ascendkit.emulator",
+        description="An Ascend 950 on this CPU.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="launch one kernel of a .asc file")
+    run.add_argument("file", type=Path, help="AscendC as TileLang generates it")
+    run.add_argument("--grid", type=int, required=True, help="blocks to launch")
+    run.add_argument("--kernel", help="which kernel, if the file has several")
+    run.add_argument("--cores", type=int, default=32, help="AI cores of the chip (default 32)")
+    run.add_argument("--threads", type=int, default=0, help="host threads (default: CPUs)")
+    run.add_argument("--replay", type=int, default=0, help="seed of an adversarial legal order")
+    run.add_argument("--timeout", type=float, default=60, help="seconds (default 60)")
+    run.add_argument("--seed", type=int, default=0, help="seed of randn and randint")
+    run.add_argument("--save", type=Path, help="folder for the arguments after the run, as .npy")
+    run.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="[NAME=]VALUE",
+        help="in kernel order or by name: a number, or dtype[shape]=zeros|ones|randn|arange|"
+        "randint|FILE.npy",
+    )
+    commands.add_parser("pages", help="write docs/emulator_instructions.md and PROVENANCE.md")
+    commands.add_parser("names", help="names TileLang can emit that the emulator does not know")
+    args = parser.parse_args(argv)
+    try:
+        return {"run": _run, "pages": _pages, "names": _names}[args.command](args)
+    except (ValueError, TypeError, RuntimeError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(args: Any) -> int:
+    import torch
+
+    from ascendkit.emulator.argument_text import parse
+    from ascendkit.emulator.kernel import EmulatedKernel
+
+    torch.manual_seed(args.seed)
+    kernel = EmulatedKernel(args.file.read_text(), args.kernel)
+    values = parse(args.arg, kernel.kernel.parameters)
+    seconds = kernel.launch(
+        values,
+        grid=args.grid,
+        cores=args.cores,
+        threads=args.threads,
+        replay=args.replay,
+        timeout_s=args.timeout,
+    )
+    print(f"{kernel.kernel.name}: {args.grid} blocks, {seconds * 1e3:.2f} ms on this host")
+    for parameter, value in zip(kernel.kernel.parameters, values):
+        if not isinstance(value, torch.Tensor):
+            continue
+        numbers = value.double().flatten()
+        head = ", ".join(f"{v:.6g}" for v in numbers[:4].tolist())
+        print(
+            f"  {parameter.name}: {value.dtype} {tuple(value.shape)} "
+            f"sum {numbers.sum().item():.9g}  [{head}, ...]"
+        )
+        if args.save:
+            import numpy
+
+            args.save.mkdir(parents=True, exist_ok=True)
+            numpy.save(args.save / f"{parameter.name}.npy", value.float().numpy())
+    return 0
+
+
+def _pages(args: Any) -> int:
+    from ascendkit.emulator import pages
+
+    for path, text in pages.files().items():
+        path.write_text(text, encoding="utf-8")
+        print(path)
+    return 0
+
+
+def _names(args: Any) -> int:
+    from ascendkit.emulator import emittable, instructions
+
+    names = emittable.all_names()
+    unknown = sorted(names - instructions.symbols())
+    print(f"TileLang can emit {len(names)} names; unknown to the emulator: {len(unknown)}")
+    for name in unknown:
+        print(f"  {name}")
+    return 1 if unknown else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
