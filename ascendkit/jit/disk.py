@@ -64,23 +64,25 @@ class DiskCache:
     def lookup(self, name: str, *, patient: bool = False) -> Entry | None:
         """The first sound entry called ``name``.
 
-        With ``patient``, an entry that is missing or unsound is looked at again for a quarter of a
-        second: on a network file system the work of another machine shows up late. A marker whose
-        files do not match it is always given that time.
+        A marker whose files do not match it is looked at again for a quarter of a second: on a
+        network file system the work of another machine shows up late. With ``patient``, so is the
+        first root when it has no marker.
         """
         for directory in self._places(name):
-            for delay in (*RETRY_DELAYS_S, None):
+            delays = iter(RETRY_DELAYS_S)
+            while True:
                 try:
                     entry = Entry(name, directory, inspect(directory, name))
                 except FileNotFoundError:
-                    if not patient or delay is None or directory.parent.parent != self.roots[0]:
-                        break
+                    may_come = patient and directory.parent.parent == self.roots[0]
                 except Damage:
-                    if delay is None:
-                        break
+                    may_come = True
                 else:
                     files.touch(directory / MARKER)
                     return entry
+                delay = next(delays, None)
+                if not may_come or delay is None:
+                    break
                 _refresh(directory)
                 time.sleep(delay)
         return None

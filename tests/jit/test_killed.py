@@ -48,7 +48,7 @@ def test_two_hundred_random_points(home: Path, fake: FakeCompiler, make: Make, s
 
 def test_killed_while_the_compiler_runs(home: Path, fake: FakeCompiler, make: Make) -> None:
     """The lock goes with its holder at once; the orphaned compiler disturbs nobody."""
-    fake.act('touch "$here/started"; sleep 1.5; make; touch "$here/finished"')
+    fake.act('touch "$here/started"; sleep 3; make; touch "$here/finished"')
     script = Path(__file__).with_name("compile_once.py")
     order = {"compiler": str(fake.path), "root": str(home / "cache root"), "jobs": [["k", "x"]]}
     order |= {"ready": str(home), "go": str(fake.path)}
@@ -65,7 +65,7 @@ def test_killed_while_the_compiler_runs(home: Path, fake: FakeCompiler, make: Ma
     runtime = make()
     start = time.monotonic()
     assert runtime.compile("k", "x").loaded
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 2.5
     assert len(entries(runtime)) == 1
     deadline = time.monotonic() + 20
     while not (fake.folder / "finished").exists() and time.monotonic() < deadline:
