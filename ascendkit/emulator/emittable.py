@@ -15,9 +15,17 @@ from pathlib import Path
 
 from ascendkit.emulator import toolchain
 
-_TEMPLATES = (
-    "common debug simd_inst gemm reduce nd2nz_copy dcache_bypass philox_rng ascend_fp8".split()
-)
+_TEMPLATES = [
+    "common",
+    "debug",
+    "simd_inst",
+    "gemm",
+    "reduce",
+    "nd2nz_copy",
+    "dcache_bypass",
+    "philox_rng",
+    "ascend_fp8",
+]
 _NAME = re.compile(r"\basc_[a-z0-9_]+\b")
 _ATOMIC_TYPES = ("float", "float16", "bfloat", "int8", "int16", "int32")
 _COMPLETIONS: dict[str, tuple[str, ...]] = {

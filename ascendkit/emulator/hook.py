@@ -61,7 +61,7 @@ def _is_ascend(target: Any) -> bool:
 
 
 class _Compiled(LoweredKernel):
-    """What ``tilelang.compile`` returns inside the block; answers the questions a JITKernel does."""
+    """What ``tilelang.compile`` returns inside the block; answers as a JITKernel does."""
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         """The generated AscendC."""

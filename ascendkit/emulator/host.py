@@ -1,8 +1,8 @@
 """The host half of a lowered kernel, turned into a Python function.
 
-TileLang's host function checks the arguments, computes shapes, and calls kernels in the kernels' own
-parameter order. It is translated statement by statement, so that order, grids and checks come from
-the artifact and not from guesses.
+TileLang's host function checks the arguments, computes shapes, and calls kernels in the kernels'
+own parameter order. It is translated statement by statement, so that order, grids and checks come
+from the artifact and not from guesses.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator import device, source, tensors, toolchain
@@ -133,14 +134,8 @@ class EmulatedKernel:
 
 def _line_of(pc: int, module: Any) -> int:
     """The line of the generated source that holds machine address ``pc``, 0 if unknown."""
-    base = next(
-        (
-            int(row.split("-")[0], 16)
-            for row in open("/proc/self/maps")
-            if str(module.path) in row
-        ),
-        0,
-    )
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    base = next((int(row.split("-")[0], 16) for row in maps if str(module.path) in row), 0)
     if not base:
         return 0
     command = ["addr2line", "-i", "-e", str(module.path), hex(pc - base)]

@@ -22,7 +22,7 @@ def key(prim_func: Any, pass_configs: Mapping[str, Any]) -> str:
 
 
 def remember(folder: Path, name: str, make: Callable[[], dict[str, str]]) -> dict[str, str]:
-    """The entry ``name``: read, or made and written. A folder that cannot be written is no error."""
+    """The entry ``name``: read, or made and written. An unwritable folder is no error."""
     path = folder / f"{name}.json"
     try:
         found: dict[str, str] = json.loads(path.read_text())

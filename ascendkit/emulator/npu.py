@@ -1,7 +1,8 @@
-"""``as_npu()``: code that looks for an NPU finds the emulated one, and keeps its tensors on the CPU.
+"""``as_npu()``: code that looks for an NPU finds the emulated one; its tensors stay on the CPU.
 
-Wrappers such as ``tile_kernels.moe.topk_gate`` ask for a device node, core counts and streams. Inside
-the block those questions have the answers of an Ascend 950, and the kernels they launch run here.
+Wrappers such as ``tile_kernels.moe.topk_gate`` ask for a device node, core counts and streams.
+Inside the block those questions have the answers of an Ascend 950, and the kernels they launch run
+here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _device_mode() -> Any:
     import torch
     from torch.overrides import TorchFunctionMode
 
-    # Gives the name "npu" to torch's spare device kind, as torch_npu does; repeating it is harmless.
+    # Names torch's spare device kind "npu", as torch_npu does; repeating it is harmless.
     torch.utils.rename_privateuse1_backend("npu")
     npu, cpu = torch.device("npu"), torch.device("cpu")
     read_device = torch.Tensor.device.__get__

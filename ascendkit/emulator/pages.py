@@ -43,7 +43,12 @@ def reference() -> str:
         "The pipe is the one that executes the instruction. Alignment is in bytes.",
     ]
     for group, title in _TITLES.items():
-        lines += ["", f"## {title}", "", "| name | form | pipe | alignment | meaning | confidence |"]
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| name | form | pipe | alignment | meaning | confidence |",
+        ]
         lines.append("|---|---|---|---|---|---|")
         lines += [_row(family) for family in _families(group)]
     return "\n".join([*lines, ""])
@@ -55,8 +60,8 @@ def provenance() -> str:
         "# Provenance of the emulated instructions",
         "",
         _NOTE,
-        "No header, code, table or test of CANN, asc-devkit or PTO-ISA was used: their licence limits",
-        "use to Huawei processors. What follows is where each behaviour comes from instead.",
+        "No header, code, table or test of CANN, asc-devkit or PTO-ISA was used: their licence",
+        "limits use to Huawei processors. Each behaviour comes from one of these instead.",
         "",
         "## Sources",
         "",

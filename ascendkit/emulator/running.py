@@ -27,7 +27,7 @@ def run(
         grid: blocks to launch; required for source, taken from the function otherwise.
         cores: AI cores of the emulated chip.
         name: which kernel, when the source holds several.
-        launch: ``threads`` (host threads), ``replay`` (seed of an adversarial order), ``timeout_s``.
+        launch: ``threads`` (host threads), ``replay`` (seed of a random order), ``timeout_s``.
 
     Raises:
         ValueError, TypeError: arguments do not fit.

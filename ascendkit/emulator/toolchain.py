@@ -20,7 +20,23 @@ from ascendkit.jit import (
 )
 
 HERE = Path(__file__).resolve().parent
-RUNTIME_FILES = ["fiber", "memory", "pipes", "sync", "scheduler", "fault", "record", "core", "gm_write", "copy", "l0", "mmad", "fixpipe", "simt", "launch"]
+RUNTIME_FILES = [
+    "fiber",
+    "memory",
+    "pipes",
+    "sync",
+    "scheduler",
+    "fault",
+    "record",
+    "core",
+    "gm_write",
+    "copy",
+    "l0",
+    "mmad",
+    "fixpipe",
+    "simt",
+    "launch",
+]
 # Registers are reinterpreted as other lane types.
 COMMON_FLAGS = (
     "-march=native",

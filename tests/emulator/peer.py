@@ -10,12 +10,21 @@ from types import SimpleNamespace
 
 from ascendkit.emulator import as_npu
 
-QUANT = (
-    "batched_transpose_weight_sf cast cast_back norm_backward norm_forward per_block_cast "
-    "per_block_cast_lossless per_channel_cast per_token_cast per_token_cast_and_cast_back "
-    "swiglu_backward swiglu_forward"
-).split()
-MOE = "moe_topk_gate_backward moe_topk_gate_forward normalize_weight topk_gate".split()
+QUANT = [
+    "batched_transpose_weight_sf",
+    "cast",
+    "cast_back",
+    "norm_backward",
+    "norm_forward",
+    "per_block_cast",
+    "per_block_cast_lossless",
+    "per_channel_cast",
+    "per_token_cast",
+    "per_token_cast_and_cast_back",
+    "swiglu_backward",
+    "swiglu_forward",
+]
+MOE = ["moe_topk_gate_backward", "moe_topk_gate_forward", "normalize_weight", "topk_gate"]
 
 
 @contextmanager

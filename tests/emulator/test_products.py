@@ -38,7 +38,9 @@ def test_through_l1(draw, dtype):
     near(c, a.double() @ b.double().T)
 
 
-@pytest.mark.parametrize("trans_a, trans_b", [(False, True), (False, False), (True, True), (True, False)])
+@pytest.mark.parametrize(
+    "trans_a, trans_b", [(False, True), (False, False), (True, True), (True, False)]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_transposed_operands_through_l0(draw, dtype, trans_a, trans_b):
     a, b = draw(128, 64, dtype=DTYPES[dtype]), draw(128, 64, dtype=DTYPES[dtype])
@@ -140,7 +142,7 @@ def test_too_large_a_product_names_the_memory(draw):
     from ascendkit.emulator.lowered import LoweredKernel
 
     text = LoweredKernel(lowered_text).kernel_source
-    head, tail = text.split("asc_mmad(", 1)
+    tail = text.split("asc_mmad(", 1)[1]
     arguments = tail.split(");", 1)[0]
     broken = text.replace(arguments, arguments.replace(", 64, 64, 64,", ", 64, 64, 2048,"))
     a = draw(64, 64, dtype=torch.bfloat16)

@@ -57,9 +57,7 @@ def near(got, want, rtol):
 )
 def test_per_token_cast(tk, draw, fmt, round_sf, packed, column, dtype):
     x = draw(70, 512, dtype=dtype)
-    layout = dict(
-        round_sf=round_sf, use_packed_ue8m0=packed, use_tma_aligned_col_major_sf=column
-    )
+    layout = dict(round_sf=round_sf, use_packed_ue8m0=packed, use_tma_aligned_col_major_sf=column)
     same(tk.per_token_cast(x, fmt, 32, **layout), tk.ref_cast.cast(x, fmt, (1, 32), **layout))
 
 
@@ -171,9 +169,7 @@ def test_topk_gate(tk, draw, num_experts, num_topk):
 def test_moe_topk_gate_forward(tk, draw):
     logits, bias = draw(37, 256), 0.1 * draw(256)
     got = tk.moe_topk_gate_forward(logits, 8, False, 0, 2.5, 0, bias=bias)
-    want = tk.ref_topk.moe_topk_gate_forward(
-        logits, 8, False, 0, 2.5, 0, "sqrtsoftplus", bias=bias
-    )
+    want = tk.ref_topk.moe_topk_gate_forward(logits, 8, False, 0, 2.5, 0, "sqrtsoftplus", bias=bias)
     same(got[0], want[0])
     near(got[1], want[1], 5e-7)  # the weights are normalised by a sum in another order
 

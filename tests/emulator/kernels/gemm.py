@@ -1,6 +1,5 @@
-"""Matrix products: operands through L1 and L0, every element type, tails, split-K, persistent grid."""
+"""Matrix products: through L1 and L0, every element type, tails, split-K, persistent grid."""
 
-import tilelang
 from tilelang.ascend import language as T
 
 
@@ -66,7 +65,9 @@ def gemm_split_k(m, n, k, splits, dtype="bfloat16", block=128):
     share = k // splits
 
     @T.prim_func
-    def main(a: T.Tensor((m, k), dtype), b: T.Tensor((n, k), dtype), c: T.Tensor((m, n), "float32")):
+    def main(
+        a: T.Tensor((m, k), dtype), b: T.Tensor((n, k), dtype), c: T.Tensor((m, n), "float32")
+    ):
         with T.Kernel((m // block) * (n // block) * splits) as bid:
             part = bid % splits
             bm = bid // splits // (n // block)
@@ -111,7 +112,9 @@ def gemm_hf32(m, n, k, mode, block=64):
 
     @T.prim_func
     def main(
-        a: T.Tensor((m, k), "float32"), b: T.Tensor((n, k), "float32"), c: T.Tensor((m, n), "float32")
+        a: T.Tensor((m, k), "float32"),
+        b: T.Tensor((n, k), "float32"),
+        c: T.Tensor((m, n), "float32"),
     ):
         with T.Kernel((m // block) * (n // block)) as bid:
             a_l1 = T.alloc_l1((block, k), "float32")
@@ -149,9 +152,7 @@ def gemm_mx(m, n, k, dtype, block=64):
             T.copy(b[bn * block, 0], b_l1)
             T.copy(sfa[bm * block, 0], sfa_l1)
             T.copy(sfb[bn * block, 0], sfb_l1)
-            T.gemm_blockscaled(
-                a_l1, b_l1, acc, sfa_l1, sfb_l1, transpose_B=True, clear_accum=True
-            )
+            T.gemm_blockscaled(a_l1, b_l1, acc, sfa_l1, sfb_l1, transpose_B=True, clear_accum=True)
             T.copy(acc, c[bm * block, bn * block])
 
     return main
