@@ -74,13 +74,18 @@ def to_integer(x: np.ndarray, lane: Lane, mode: str, saturate: bool) -> np.ndarr
         "Z": (finite < 0) & (rest > 0),
         "O": (rest > 0) & ~odd,
     }[mode]
-    whole = (down + up).astype(object)
-    whole = np.array([int(v) for v in whole.ravel()], object).reshape(whole.shape)
+    whole = down + up
     low, high = bounds(lane)
+    near = np.abs(whole) < 2.0**63
+    result = np.where(near, whole, 0.0).astype(np.int64)
     if saturate:
-        whole = np.clip(whole, low, high)
-        whole = np.where(np.isinf(x), np.where(x > 0, high, low), whole)
-    return (whole & ((1 << 8 * lane.bytes) - 1)).astype(lane.code)
+        result = np.clip(result, low, high)
+        result = np.where(near & np.isfinite(x), result, np.where(x > 0, high, low))
+        result = np.where(np.isnan(x), 0, result)
+    else:
+        far = [int(v) & ((1 << 64) - 1) for v in whole[~near]]
+        result[~near] = np.array(far, np.uint64).view(np.int64)
+    return result.astype(lane.code)
 
 
 def bounds(lane: Lane) -> tuple[int, int]:

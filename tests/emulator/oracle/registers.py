@@ -113,7 +113,7 @@ def unpack(narrow: np.ndarray, lane: Lane, wide: Lane, upper: bool) -> np.ndarra
 
 def select_lanes(a: np.ndarray, index: np.ndarray) -> np.ndarray:
     """a[index], the index taken modulo the number of lanes (inferred)."""
-    return np.take_along_axis(a, (index % a.shape[1]).astype(np.int64), axis=1)
+    return np.take_along_axis(a, index.astype(np.int64) % a.shape[1], axis=1)
 
 
 def squeeze(a: np.ndarray, mask: np.ndarray, lane: Lane) -> np.ndarray:
