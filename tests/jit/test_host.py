@@ -110,7 +110,7 @@ def test_errors_say_everything_and_leave_nothing(real: Make) -> None:
     text = str(error)
     assert "kernel 'my_kernel': command failed with exit code 1" in text
     assert "-std=c++20" in text
-    assert "kernel.cpp:200:9: error" in text
+    assert ":9: error: expected" in text
     assert "lines before" in text
     assert "kernel.cpp:1:9: error" in error.output
     assert (error.kernel, error.command[-2:]) == ("my_kernel", ("-o", "kernel.so"))
@@ -149,7 +149,7 @@ def test_untracked_dependency_through_flags(real: Make, home: Path) -> None:
     (home / "dep" / "dep.h").write_text("#define DEP 9\n")
     source = "#include <dep.h>\nASCENDKIT_KERNEL int f() { return DEP; }"
     runtime = real()
-    with pytest.raises(CompileError, match=r"dep.h: No such file"):
+    with pytest.raises(CompileError, match=r"dep\.h.*file"):
         runtime.compile("k", source)
     assert runtime.compile("k", source, HostOptions(extra_flags=["-I", str(home / "dep")]))() == 9
 
