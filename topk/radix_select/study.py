@@ -1,0 +1,138 @@
+"""``python -m topk.radix_select.study``: work of the streaming algorithm over adversarial rows.
+
+One line of JSON a row kind and length (see :func:`measure`); with ``figure=FILE.svg`` also a plot
+of work / row_len. Nothing here is a time: it counts candidates, so it holds on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from topk.radix_select import visit
+from topk.radix_select.streaming import bound, stream
+
+TOPK, BLOCK, SLACK, DRAWS = 1024, 4096, 4096, 5
+LENGTHS = tuple(1 << n for n in range(14, 23))
+
+
+def _ramp(n: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(n, dtype=np.float32)
+
+
+ROWS: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "random": lambda n, rng: rng.standard_normal(n, dtype=np.float32),
+    "sorted": _ramp,
+    "reversed": lambda n, rng: -_ramp(n, rng),
+    "saw-tooth": lambda n, rng: (np.arange(n) % 4099).astype(np.float32),
+    "shared prefix": lambda n, rng: (
+        (0x3F800000 + rng.integers(0, 256, n)).astype(np.uint32).view(np.float32)
+    ),
+    "two-valued": lambda n, rng: rng.integers(0, 2, n).astype(np.float32),
+    "all equal": lambda n, rng: np.zeros(n, np.float32),
+    "all NaN": lambda n, rng: np.full(n, np.nan, np.float32),
+}
+
+
+def data_seeded(row: np.ndarray, block: int) -> np.ndarray:
+    """The order this project does not use: seeded by the row's first bytes and its length."""
+    seed = int.from_bytes(row[:2].tobytes(), "little") ^ len(row)
+    return np.random.Generator(np.random.PCG64(seed)).permutation(-(-len(row) // block))
+
+
+def against(order_of: Callable[[np.ndarray, int], np.ndarray], n: int, block: int) -> np.ndarray:
+    """A row that rises along the visit, for an order its author can work out from the row."""
+    row = np.zeros(n, np.float32)
+    order = order_of(row, block)
+    rising = np.arange(n, dtype=np.float32)
+    at = 0
+    for b in order:
+        mine = row[b * block : (b + 1) * block]
+        mine[:] = rising[at : at + len(mine)]
+        at += len(mine)
+    # The two elements that seed the order stay what they were when it was worked out.
+    row[:2] = 0
+    return row
+
+
+def measure(kind: str, n: int, seed: int, draws: int = DRAWS) -> dict[str, object]:
+    """Mean work over independent draws of the order, and the bound."""
+    rng = np.random.default_rng(seed)
+    row = ROWS[kind](n, rng)
+    blocks = -(-n // BLOCK)
+    most = 1 << max(blocks - 1, 0).bit_length()
+    runs = [
+        stream(row, TOPK, visit.order(blocks, visit.table(most)), BLOCK, SLACK)
+        for _ in range(draws)
+    ]
+    return {
+        "record": "topk_work", "row": kind, "row_len": n, "topk": TOPK, "block": BLOCK,
+        "slack": SLACK, "draws": draws, "work": float(np.mean([r.work for r in runs])),
+        "appended": float(np.mean([r.appended for r in runs])),
+        "compactions": float(np.mean([r.compactions for r in runs])),
+        "bound": bound(n, TOPK, BLOCK, SLACK),
+    }  # fmt: skip
+
+
+def measure_seeded(n: int) -> dict[str, object]:
+    """The same for an order that follows from the data, on a row made against it."""
+    row = against(data_seeded, n, BLOCK)
+    run = stream(row, TOPK, data_seeded(row, BLOCK), BLOCK, SLACK)
+    return {
+        "record": "topk_work", "row": "against a data-seeded order", "row_len": n, "topk": TOPK,
+        "block": BLOCK, "slack": SLACK, "draws": 1, "work": float(run.work),
+        "appended": float(run.appended), "compactions": float(run.compactions),
+        "bound": bound(n, TOPK, BLOCK, SLACK),
+    }  # fmt: skip
+
+
+def study() -> Iterator[dict[str, object]]:
+    """All kinds and lengths."""
+    for n in LENGTHS:
+        for kind in ROWS:
+            yield measure(kind, n, secrets.randbits(31))
+        yield measure_seeded(n)
+
+
+def plot(records: list[dict[str, object]], path: str) -> None:
+    """work / row_len over row_len, and the bound."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for kind in dict.fromkeys(r["row"] for r in records):
+        mine = [r for r in records if r["row"] == kind]
+        seeded = str(kind).startswith("against")
+        axes.plot(
+            [r["row_len"] for r in mine], [r["work"] / r["row_len"] for r in mine],  # type: ignore[operator]
+            "x--" if seeded else ".-", label=kind,
+        )  # fmt: skip
+    limit = {r["row_len"]: r["bound"] for r in records}
+    axes.plot(list(limit), [b / n for n, b in limit.items()], "k:", label="bound on E[W]")  # type: ignore[operator]
+    axes.set(xscale="log", yscale="log", xlabel="row length N", ylabel="W / N (counted)")
+    axes.set_xscale("log", base=2)
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main(argv: list[str]) -> None:
+    """Print records; plot where asked to."""
+    records = []
+    for record in study():
+        records.append(record)
+        print(json.dumps(record), flush=True)
+    for word in argv:
+        if word.startswith("figure="):
+            plot(records, word.removeprefix("figure="))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
