@@ -98,8 +98,9 @@ class Device:
         for group, factor in factors.items():
             if group not in _GROUPS:
                 raise unknown("what_if", group, _GROUPS)
-            if not factor > 0:
-                raise bad_value(f"what_if.{group}", factor, "a positive factor", 1.0)
+            if not 1e-3 <= factor <= 1e3:
+                near = min(max(factor, 1e-3), 1e3) if factor > 0 else 1.0
+                raise bad_value(f"what_if.{group}", factor, "a factor of 0.001 to 1000", near)
             for name, leaf in self.leaves.items():
                 if leaf["value"] is not None and _GROUPS[group](name):
                     value = leaves[name]["value"]

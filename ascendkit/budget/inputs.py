@@ -19,6 +19,10 @@ Config = Mapping[str, Any]
 
 def steps(config: Config) -> list[Step]:
     """One step for every device of the configuration."""
+    if config["measured"]:
+        from ascendkit.budget.curves.records import adopt
+
+        adopt(map(str, config["measured"]))
     m = with_formats(model(config["model"]), config["format"])
     routing = config["routing"]
     single = routing[0] if isinstance(routing, list) and len(routing) == 1 else routing

@@ -139,12 +139,25 @@ def _weights(m: Model, p: Plan) -> dict[str, float]:
     return {**found, **ends}
 
 
+def in_flight(p: Plan) -> float:
+    """Micro-batches whose activations the fullest rank holds at once, each of its whole share."""
+    if p.schedule == "gpipe":
+        held = float(p.micro_batches)
+    elif p.schedule == "dualpipe":
+        held = p.pp + 1.0
+    elif p.schedule == "interleaved":
+        # Warm-up of the first rank: its chunks of the groups that are under way.
+        held = p.pp + (p.pp - 1) / p.vp
+    else:
+        held = float(p.pp)
+    return min(held, float(p.micro_batches))
+
+
 def _activations(m: Model, p: Plan, calls: list[Call]) -> dict[str, float]:
     """Bytes by operator line.
 
-    Training: kept inputs of the micro-batches in flight (1F1B: as many as stages); full recompute
-    keeps the inputs of layers and the rest of one layer. Inference: the widest input of an
-    operator, twice (input and output).
+    Training: kept inputs of the micro-batches in flight; full recompute keeps the inputs of layers
+    and the rest of one layer. Inference: the widest input of an operator, twice (input and output).
     """
     if p.phase != "train":
         widest = max(calls, key=lambda c: c.cost.kept_bytes(), default=None)
@@ -152,12 +165,12 @@ def _activations(m: Model, p: Plan, calls: list[Call]) -> dict[str, float]:
             {} if widest is None else {f"{widest.label}, in and out": 2 * widest.cost.kept_bytes()}
         )
     wanted = ("own",) if p.recompute == "selective" else ("own", "cheap")
-    share = p.pp if p.recompute != "full" else p.pp / m.num_hidden_layers
+    share = in_flight(p) if p.recompute != "full" else in_flight(p) / m.num_hidden_layers
     kept: dict[str, float] = {}
     for c in calls:
         if c.keep in wanted and c.cost.kept_bytes():
             kept[c.label] = kept.get(c.label, 0.0) + c.count * c.cost.kept_bytes() * share
     if p.recompute == "full":
         stream = p.tokens * m.hidden_size * max(m.hc_mult, 1) * 2
-        kept["layer inputs"] = stream * m.num_hidden_layers
+        kept["layer inputs"] = stream * m.num_hidden_layers * in_flight(p) / p.pp
     return dict(sorted(kept.items(), key=lambda kv: -kv[1]))

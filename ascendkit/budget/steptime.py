@@ -29,7 +29,7 @@ def step_time(
     found = segments(m, p, domain)
     if p.phase == "train":
         return train_time(m, p, on, stack, found, extra)
-    parts = [_inference(s, half, p, on, stack) for s, half in _halves(m, p, domain, found)]
+    parts = [_inference(s, halves, p, on, stack) for s, halves in _halves(m, p, domain, found)]
     calls = [replace(c, count=c.count * s.times / p.pp) for s in found for c in s.calls]
     if gaps and p.phase == "decode":
         gap = graph_gap(on.key, stack)
@@ -39,25 +39,34 @@ def step_time(
     return added(parts, calls, on, stack)
 
 
+Halves = tuple[Segment, Segment] | None
+
+
 def _halves(
     m: Model, p: Plan, domain: int, whole: list[Segment]
-) -> Iterable[tuple[Segment, Segment | None]]:
-    """Each segment, and the same segment on half of the tokens where two batches take turns."""
+) -> Iterable[tuple[Segment, Halves]]:
+    """Each segment, and the same on the larger and the smaller half of the tokens, in turns."""
     if p.interleave == 1:
         return [(s, None) for s in whole]
-    half = replace(p, batch=p.batch // 2) if p.batch > 1 else replace(p, seq=p.seq // 2)
-    return list(zip(whole, segments(m, half, domain), strict=True))
+    parts = []
+    for extra in (1, 0):
+        if p.batch > 1:
+            half = replace(p, batch=(p.batch + extra) // 2)
+        else:
+            half = replace(p, seq=(p.seq // p.cp + extra) // 2 * p.cp)
+        parts.append(segments(m, half, domain))
+    return [(s, (a, b)) for s, a, b in zip(whole, *parts, strict=True)]
 
 
-def _inference(s: Segment, half: Segment | None, p: Plan, on: Device, stack: Stack) -> Part:
+def _inference(s: Segment, halves: Halves, p: Plan, on: Device, stack: Stack) -> Part:
     chain = timed(s.calls, on, stack)
     serial = sum(t.timing.seconds * t.call.count for t in chain) * s.times / p.pp
-    if half is None:
+    if halves is None:
         plan = tasks(chain, on, p.overlap)
         once = makespan(plan)
     else:
-        a = tasks(timed(half.calls, on, stack), on, p.overlap)
-        plan = together(a, a)
+        a, b = (tasks(timed(h.calls, on, stack), on, p.overlap) for h in halves)
+        plan = together(a, b)
         # Two layers in a row less one: what a layer adds once both batches are under way.
-        once = makespan(together(one_after(a, a), one_after(a, a))) - makespan(plan)
+        once = makespan(together(one_after(a, a), one_after(b, b))) - makespan(plan)
     return Part(s.name, once * s.times / p.pp, serial, tuple(plan))

@@ -12,7 +12,7 @@ from rich.table import Table
 from ascendkit.budget.inputs import steps
 from ascendkit.errors import bad_value, unknown
 
-FIXED = ("over", "against", "action", "output", "file", "op")
+FIXED = ("over", "against", "action", "output", "file", "op", "measured")
 """Keys that say what the command does, not what is budgeted."""
 
 
@@ -24,9 +24,7 @@ def axes(config: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
         name = name.strip()
         if not eq or not values.strip():
             raise bad_value("over", text, "key=value|value|...", "batch=16|32")
-        legal = [
-            k for k in _flat(config) if k not in ("over", "against", "action", "output", "file")
-        ]
+        legal = [k for k in _flat(config) if k not in FIXED]
         if name not in legal:
             raise unknown("over", name, legal)
         found.append((name, [_value(v) for v in values.split("|")]))

@@ -153,3 +153,56 @@ def test_a_row_faster_than_the_peak_is_not_a_time():
     kept = {s.id for _, _, s in _samples("ascend_950pr", ())}
     # Copies that fit L2 run above the rate of the memory.
     assert "dma-027" not in kept and "dma-030" in kept
+
+
+@pytest.fixture
+def records(tmp_path):
+    """A file of records, and the rows it gave forgotten afterwards."""
+    from ascendkit.budget.curves.records import adopt
+
+    yield tmp_path / "own.jsonl"
+    adopt([])
+
+
+def record(**change):
+    from ascendkit.bench.record import Record
+
+    got = dict(
+        op="tilekernels.embedding", case="c", platform="cuda", device="NVIDIA H200",
+        params=dict(num_tokens=4096, hidden=7168, seed=1), time_us=dict(p20=29, p50=30.99, p80=31),
+        flops=(), bytes=dict(minimum=1, hbm=1, l2=1, onchip=1, link=0),
+        achieved=dict(gbs=1, tflops=0), ceiling=None, bound=None, commit="abc",
+        environment={}, method="graph", l2_state="cold",
+    )  # fmt: skip
+    return Record(**{**got, **change}).to_json() + "\n"
+
+
+def test_our_own_records_become_rows(records):
+    from ascendkit.budget.curves.records import adopt
+
+    call = Call("", "tilekernels.embedding", dict(num_tokens=4096, hidden=7168))
+    before = timing(call, device("h200"), Stack("decode"))
+    records.write_text(record() + record(platform="reference") + record(params={}))
+    assert adopt([str(records)]) == 1
+    after = timing(call, device("h200"), Stack("decode"))
+    assert (before.mark, after.mark) == ("T", "M")
+    assert after.seconds == pytest.approx(30.99e-6, rel=1e-3)
+    assert after.rows == ("own.jsonl:1",) and "commit abc" in after.source
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("NVIDIA H200", "h200"), ("Ascend950DT_9582", "ascend_950dt"), ("NVIDIA GB300", "gb300"),
+     ("NVIDIA H100 80GB HBM3", "h100"), ("Ascend910B2", "ascend_910b")],
+)  # fmt: skip
+def test_runtime_names_of_devices(name, key):
+    from ascendkit.budget.curves.records import device_of
+
+    assert device_of(name) == key
+
+
+def test_a_device_nobody_knows_is_refused():
+    from ascendkit.budget.curves.records import device_of
+
+    with pytest.raises(ValueError, match="nearest"):
+        device_of("TPU v9")

@@ -165,3 +165,27 @@ def test_every_byte_of_memory_has_a_name():
         assert got.ep_buffer > 0
         if phase == "train":
             assert len(got.activations) > 5
+
+
+def test_odd_batches_lose_no_sequence_to_the_halves():
+    big = dict(phase="prefill", seq=4096, context=4096, ep=32, interleave=2)
+    two, three, four = (step("v3", "h800", batch=b, **big).seconds for b in (2, 3, 4))
+    assert two < three < four
+
+
+def test_activations_grow_with_what_is_in_flight():
+    from ascendkit.budget.memory import in_flight
+
+    m = model("v3")
+    base = dict(phase="train", batch=1, seq=1024, ranks=64, pp=4, ep=16, global_batch=512)
+    held = [
+        in_flight(plan({**base, "schedule": s, "vp": vp}, m))
+        for s, vp in (("1f1b", 1), ("dualpipe", 1), ("interleaved", 2), ("gpipe", 1))
+    ]
+    assert held == [4, 5, 5.5, 32]
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1e-9, 1e9])
+def test_a_what_if_beyond_reason_is_refused(factor):
+    with pytest.raises(ValueError, match=r"what_if\.hbm: got"):
+        device("h200").scaled(hbm=factor)

@@ -81,4 +81,5 @@ def calibration(device: str) -> tuple[str, str] | None:
 
 def mark_of(got: Mapping[str, Any], source: str) -> str:
     sources = got.get("sources", {})
-    return "M" if sources.get(source, {}).get("kind", "").startswith("measured here") else "P"
+    kind = str(sources.get(source, {}).get("kind", ""))
+    return "M" if kind.startswith("measured here") else "E" if kind.startswith("emulated") else "P"

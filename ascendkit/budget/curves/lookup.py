@@ -131,7 +131,8 @@ def _best(key: Key, on: Device, stack: Stack) -> _Found | None:
         got = _curve(key, where, alike, stack)
         if got is not None:
             curve, rows_of = got
-            own = "P" if any(r.mark == "P" for r in rows_of.values()) else "M"
+            # The curve is as good as the weakest of its rows.
+            own = max((r.mark for r in rows_of.values()), key="MPE".index)
             return curve, rows_of, mark or own, how
     return None
 
@@ -172,3 +173,9 @@ def _samples(where: str, without: tuple[str, ...]) -> tuple[tuple[Key, Row, Samp
         sample = Sample(tuple(v / n for v in work), row.seconds / n, row.id)
         found.append((kind, row, sample))
     return tuple(found)
+
+
+def forget() -> None:
+    """Drop everything derived from rows, after rows were added."""
+    for cached in (_timing, _best, _curve, _samples):
+        cached.cache_clear()

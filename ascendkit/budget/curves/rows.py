@@ -47,6 +47,10 @@ class Row:
     overlapped: bool = False
 
 
+ADOPTED: dict[str, tuple[Row, ...]] = {}
+"""Rows of the bench's records, by device; see :mod:`ascendkit.budget.curves.records`."""
+
+
 @lru_cache(maxsize=32)
 def rows(device: str) -> tuple[Row, ...]:
     """All rows measured on ``device``, series first."""
@@ -54,6 +58,7 @@ def rows(device: str) -> tuple[Row, ...]:
     return (
         *(row for file in got for row in _series(device, file)),
         *(row for file in got for row in _referred(device, file)),
+        *ADOPTED.get(device, ()),
     )
 
 
