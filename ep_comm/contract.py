@@ -299,24 +299,21 @@ class _Round:
 
 
 def _expert_output(spec: Spec, rank: int, rows: int, hidden: int) -> torch.Tensor:
-    import torch
-
-    from ascendkit.testing import generator, sub_seed
-
-    g = generator(sub_seed(spec.seed, "experts", rank))
-    return torch.randn(rows, hidden, generator=g).to(torch.bfloat16)
+    return _wide((rows, hidden), spec.seed, "experts", rank)
 
 
 def _bias(spec: Spec, rank: int, rows: int) -> tuple[torch.Tensor, ...]:
+    shape = (rows, spec.hidden)
+    return tuple(_wide(shape, spec.seed, f"bias {i}", rank) for i in range(spec.num_bias))
+
+
+def _wide(shape: tuple[int, int], *key: Any) -> torch.Tensor:
+    """bf16 over 28 binades: sums of equal magnitudes are exact and would hide their order."""
     import torch
 
-    from ascendkit.testing import generator, sub_seed
+    from ascendkit.testing import generator, sub_seed, wide
 
-    g = generator(sub_seed(spec.seed, "bias", rank))
-    shape = (rows, spec.hidden)
-    return tuple(
-        torch.randn(shape, generator=g).to(torch.bfloat16) for _ in range(spec.num_bias)
-    )
+    return wide(shape, generator(sub_seed(*key)), torch.bfloat16, -14, 14)
 
 
 def _pick(t: torch.Tensor, order: torch.Tensor, real: int) -> torch.Tensor:

@@ -8,6 +8,8 @@ a peer inside MPI, so a peer that died is found by a deadline and not by a hang.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +86,16 @@ class MPIMemory:
         self._comm = None
 
 
+def outlive_notices() -> None:
+    """Ignore the launcher's notice that another rank died; by default it ends the process.
+
+    MPICH's process manager, told not to clean up, sends SIGUSR1 to the ranks that are left.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
 def unlink_segments() -> None:
     """Take the library's shared-memory files out of the file system; mappings stay.
 
@@ -109,6 +121,7 @@ class MPIGroup:
     def __init__(self, comm: Any = None, scaleup_ranks: int | None = None) -> None:
         from mpi4py import MPI
 
+        outlive_notices()
         self._comm = (MPI.COMM_WORLD if comm is None else comm).Dup()
         self.rank, self.size = self._comm.rank, self._comm.size
         host = self._comm.Split_type(MPI.COMM_TYPE_SHARED)

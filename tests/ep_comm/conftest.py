@@ -1,0 +1,33 @@
+"""Ranks that live as long as the session: starting processes costs more than most tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ep_comm.launch import Pool, available
+
+_pools: dict[tuple[str, int, int | None], Pool] = {}
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Callable[..., Pool]]:
+    """``pool(backend, ranks, scaleup_ranks)``: started once, ended with the session."""
+
+    def get(backend: str, ranks: int, near: int | None = None) -> Pool:
+        reason = available(backend)
+        if reason:
+            pytest.skip(f"{backend}: {reason}")
+        key = (backend, ranks, near)
+        if key not in _pools:
+            # Idle ranks of another pool poll: on two cores they would slow this one down.
+            for other in [k for k in _pools if k[0] != "threads"]:
+                _pools.pop(other).close()
+            _pools[key] = Pool(backend, ranks, near)
+        return _pools[key]
+
+    yield get
+    for one in _pools.values():
+        one.close()
+    _pools.clear()
