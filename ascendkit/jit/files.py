@@ -11,7 +11,7 @@ from pathlib import Path
 _UNSYNCABLE = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EROFS}
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path | str) -> bytes:
     """The bytes of a regular file.
 
     Raises:
@@ -22,10 +22,14 @@ def read_file(path: Path) -> bytes:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        chunks = [os.read(fd, info.st_size + 1)]
-        while chunks[-1]:
-            chunks.append(os.read(fd, 1 << 20))
-        return b"".join(chunks)
+        # One byte more than there should be: the right number means the end, without asking again.
+        data = os.read(fd, info.st_size + 1)
+        while len(data) != info.st_size:
+            more = os.read(fd, 1 << 20)
+            if not more:
+                break
+            data += more
+        return data
     finally:
         os.close(fd)
 

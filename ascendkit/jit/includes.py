@@ -6,10 +6,10 @@ does not. That errs towards rebuilding and needs no compiler.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from ascendkit.jit.config import Config
 from ascendkit.jit.digest import content_digest
@@ -19,6 +19,8 @@ from ascendkit.jit.files import read_file
 MAX_DEPTH = 200
 """Nesting at which compilers give up too (GCC's -fmax-include-depth)."""
 
+# EINVAL is what read_file says of folders and pipes.
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG}
 _SPACE = b" \t\v\f"
 # Searching for the literal word keeps the scan at memchr speed; the line's head is checked after.
 _DIRECTIVE = re.compile(rb'include[ \t\v\f]*([<"])')
@@ -31,8 +33,8 @@ class IncludeTracker:
     """
 
     def __init__(self, config: Config) -> None:
-        self._dirs = config.include_dirs
-        self._prefixes = tuple(prefix.encode() for prefix in config.include_prefixes)
+        self._dirs = tuple(map(str, config.include_dirs))
+        self._prefixes = config.include_prefixes
         self._quoted = config.quoted_includes == "track"
         self._known: dict[str, str] = {}
 
@@ -42,55 +44,63 @@ class IncludeTracker:
         Raises:
             IncludeError: a tracked header is missing or circular, or an include is not ``<name>``.
         """
-        return self._digest(source, "the source", None, ())
+        return self._digest(source, ())
 
     def forget(self) -> None:
         """Drop remembered headers, so that edited ones are read again."""
         self._known.clear()
 
-    def _digest(
-        self, code: bytes, origin: str, folder: str | None, visiting: tuple[str, ...]
-    ) -> str:
+    def _digest(self, code: bytes, visiting: tuple[str, ...]) -> str:
+        """The digest of ``code``, the last file of ``visiting`` or the source itself."""
+        origin = visiting[-1] if visiting else "the source"
         if len(visiting) > MAX_DEPTH:
             raise IncludeError(f"includes nest deeper than {MAX_DEPTH}: {origin}")
         parts = [code]
         for opener, name in scan(code, origin):
-            path = self._resolve(opener, name, origin, folder)
-            if path is not None:
-                parts.append(self._header(path, visiting).encode())
+            found = self._include(opener, os.fsdecode(name), origin, visiting)
+            if found is not None:
+                parts.append(found.encode())
         return content_digest(*parts)
 
-    def _header(self, path: str, visiting: tuple[str, ...]) -> str:
-        known = self._known.get(path)
-        if known is not None:
-            return known
-        if path in visiting:
-            raise IncludeError("circular include: " + " -> ".join([*visiting, path]))
-        try:
-            code = read_file(Path(path))
-        except OSError as error:
-            raise IncludeError(f"failed to open {path} for reading: {error.strerror}") from error
-        result = self._digest(code, path, os.path.dirname(path), (*visiting, path))
-        self._known[path] = result
-        return result
-
-    def _resolve(self, opener: bytes, name: bytes, origin: str, folder: str | None) -> str | None:
-        text = os.fsdecode(name)
+    def _include(
+        self, opener: bytes, name: str, origin: str, visiting: tuple[str, ...]
+    ) -> str | None:
+        """The digest of one included file, None if it is not tracked."""
+        tracked = name.startswith(self._prefixes)
+        folders = self._dirs if tracked else ()
         if opener == b'"':
             if not self._quoted:
-                raise IncludeError(f'non-standard include in {origin}: "{text}", wanted <{text}>')
-            if folder is not None:
-                beside = os.path.normpath(os.path.join(folder, text))
-                if os.path.isfile(beside):
-                    return beside
-        if not name.startswith(self._prefixes):
+                raise IncludeError(f'non-standard include in {origin}: "{name}", wanted <{name}>')
+            if visiting:
+                folders = (os.path.dirname(origin), *folders)
+        for folder in folders:
+            path = os.path.normpath(os.path.join(folder, name))
+            known = self._known.get(path)
+            if known is not None:
+                return known
+            if path in visiting:
+                raise IncludeError("circular include: " + " -> ".join([*visiting, path]))
+            code = _read(path)
+            if code is not None:
+                self._known[path] = known = self._digest(code, (*visiting, path))
+                return known
+        if tracked:
+            searched = ", ".join(self._dirs) or "no include directory"
+            raise IncludeError(f"failed to open <{name}>, included by {origin}: not in {searched}")
+        return None
+
+
+def _read(path: str) -> bytes | None:
+    """The contents of a header, None if there is no such file."""
+    try:
+        return read_file(path)
+    except ValueError:
+        # A NUL byte in the name.
+        return None
+    except OSError as error:
+        if error.errno in _NO_FILE:
             return None
-        for directory in self._dirs:
-            path = os.path.join(directory, text)
-            if os.path.isfile(path):
-                return os.path.normpath(path)
-        searched = ", ".join(map(str, self._dirs)) or "no include directory"
-        raise IncludeError(f"failed to open <{text}>, included by {origin}: not in {searched}")
+        raise IncludeError(f"failed to open {path} for reading: {error.strerror}") from error
 
 
 def scan(code: bytes, origin: str) -> Iterator[tuple[bytes, bytes]]:

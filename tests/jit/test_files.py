@@ -39,6 +39,18 @@ def test_short_writes_are_continued(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert files.read_file(home / "x") == b"0123456789"
 
 
+def test_short_reads_are_continued(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call reads 2 GiB at most, and less where a network is slow."""
+    read = os.read
+    files.write_file(home / "x", b"0123456789")
+    monkeypatch.setattr(os, "read", lambda fd, size: read(fd, min(size, 3)))
+    assert files.read_file(home / "x") == b"0123456789"
+
+
+def test_files_without_a_size() -> None:
+    assert files.read_file(Path("/proc/self/status")).startswith(b"Name:")
+
+
 def test_a_pipe_or_folder_is_not_read(home: Path) -> None:
     os.mkfifo(home / "pipe")
     for path in (home / "pipe", home, Path("/dev/zero")):
