@@ -24,25 +24,20 @@ from tilekernels.topk_gate import cases, cuda, topk_gate
 SHAPES = [
     (tokens, *cases.MODELS[name])
     for name in ("v3", "v4_pro", "small")
-    for tokens in cases.BENCH_TOKENS
+    for tokens in (*cases.BENCH_TOKENS, 65536)
 ]
 Call = Callable[[torch.Tensor, torch.Tensor], object]
-OTHER_PLANS = (
-    {"rehearse": 1},
-    {"rehearse": 2},
-    {"lanes": 32, "groups": 1},
-    {"lanes": 32, "groups": 1, "rehearse": 2},
-    {"groups": 1},
-)
+OTHER_PLANS = ({"warps": 1}, {"warps": 2}, {"lanes": 16}, {"lanes": 32})
 
 
-def functions(experts: int, topk: int) -> Iterator[tuple[str, Call]]:
+def functions(tokens: int, experts: int, topk: int) -> Iterator[tuple[str, Call]]:
     """Who is timed: name and a function of (scores, out)."""
     yield "ascendkit", lambda scores, out: topk_gate(scores, topk, out=out)
-    chosen = cuda.plan(experts, topk)
-    for change in OTHER_PLANS if experts == 256 else ():
+    chosen = cuda.plan(tokens, experts, topk)
+    for change in OTHER_PLANS:
         # Not what the public function runs: what choosing the plan was based on.
-        yield f"ascendkit plan {change}", cuda.kernel(experts, topk, replace(chosen, **change))
+        if replace(chosen, **change) != chosen:
+            yield f"ascendkit plan {change}", cuda.kernel(experts, topk, replace(chosen, **change))
     yield "torch.topk", lambda scores, out: torch.topk(scores, topk, dim=-1)
     from tile_kernels.moe.topk_gate_cuda import get_topk_gate_kernel_cuda
 
@@ -67,7 +62,7 @@ def rows(ceilings: Ceilings) -> Iterator[dict[str, Any]]:
         scores, out = sets[0]
         want = topk_gate(scores.cpu(), topk, check_values=False)
         ceiling = ceilings.best(4.0 * tokens * experts, 8.0 * tokens * topk)
-        for name, call in functions(experts, topk):
+        for name, call in functions(tokens, experts, topk):
             got = call(scores, out.fill_(-1))
             indices = got.indices if name == "torch.topk" else out
             equal = bool(torch.equal(indices.cpu(), want))
@@ -80,7 +75,7 @@ def rows(ceilings: Ceilings) -> Iterator[dict[str, Any]]:
                 "gbs": least / timing.p50 / 1e3,
                 "ceiling": {"kind": ceiling.kind, "us": ceiling.us, "gbs": ceiling.gbs},
                 "equal_to_reference": equal,
-                "plan": asdict(cuda.plan(experts, topk)) if name == "ascendkit" else None,
+                "plan": asdict(cuda.plan(tokens, experts, topk)) if name == "ascendkit" else None,
                 "l2_state": l2_state("cuda", len(sets) * least),
                 "method": f"{timing.method}, {len(sets)} sets, {timing.repeats} repeats",
                 "device": device_name("cuda"),
@@ -92,14 +87,14 @@ def rows(ceilings: Ceilings) -> Iterator[dict[str, Any]]:
 
 
 def main(path: Path) -> int:
-    """Write the rows and print a table; 1 where an output differs."""
+    """Write the rows and print a table; 1 where an output of a gate differs."""
     wrong = 0
     with path.open("x", encoding="utf-8") as file:
         for row in rows(Ceilings("cuda")):
             file.write(json.dumps(row) + "\n")
             file.flush()
-            # torch.topk promises no order of equal scores: random scores have none.
-            wrong += not row["equal_to_reference"]
+            # torch.topk promises no order of equal scores, and large draws hold some.
+            wrong += row["function"] != "torch.topk" and not row["equal_to_reference"]
             print(row["params"], row["function"], f"{row['time_us']['p50']:.2f} us", flush=True)
     return int(wrong > 0)
 

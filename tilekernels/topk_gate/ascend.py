@@ -47,7 +47,7 @@ MAX_WIDE_EXPERTS = UB_BYTES // (4 * (STAGES + 1)) // LANES * LANES - 16 * LANES
 
 
 def run(scores: "torch.Tensor", num_topk: int, *, out: "torch.Tensor") -> None:
-    """Fill ``out`` (num_tokens, num_topk) int64 from ``scores`` (num_tokens, num_experts) float32."""
+    """Fill ``out``, int64 (num_tokens, num_topk), from float32 (num_tokens, num_experts)."""
     emulated = out.device.type == "cpu"
     kernel(scores.shape[1], num_topk, _vector_cores(out), emulated)(scores, out)
 

@@ -2,13 +2,14 @@
 
 ``lanes`` lanes of a warp share a token; each holds its scores in registers, split into ``groups``.
 
-1. *Threshold.* The k-th largest of all group maxima, by a sorting network over lanes and registers.
-   At least k scores reach it, and every score of the top k does.
-2. *Candidates.* A bit per score that reaches the threshold, a prefix sum over the lanes, and a list
-   in shared memory: about k + 1 or 2 of them on random scores.
-3. *Order.* A candidate's place is the number of larger keys. A key packs score and index into 52
-   bits, larger first and then smaller index first, and is compared as a double: a positive double
-   orders as its bits do, and the FP64 unit is idle here.
+1. *Threshold.* Every group offers its largest score. The place of each among all of them is the
+   number of larger ones, read from shared memory; the one at place k - 1 is the threshold. At least
+   k scores reach it, and every score of the top k does.
+2. *Candidates.* Scores that reach the threshold, listed in shared memory: one of each group at
+   places 0 to k - 1, then what is left, lane by lane. On random scores there are few more than k.
+3. *Order.* The place of a candidate is again the number of larger ones. A key packs score and index
+   into 52 bits, larger first and then smaller index first, and is compared as a double: a positive
+   double orders as its bits do, and the FP64 unit is idle here.
 
 A row with more candidates than the list holds (many equal scores), or whose threshold is -inf,
 sends its warp down the slow path: k rounds of arg-max over the registers, exact for any input.
@@ -19,7 +20,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from tilekernels.topk_gate.network import EXCHANGE, LOCAL, MAXIMUM, MINIMUM, pow2, threshold
 
 if TYPE_CHECKING:
     import torch
@@ -28,16 +28,16 @@ WARP = 32
 MAX_SCORES = 64
 """Scores a lane may hold: registers for them, and bits of the candidate mask."""
 MAX_EXPERTS = WARP * MAX_SCORES
+FEW_TOKENS = 2048
+"""Up to here a whole warp a token is faster, where a token has enough scores for it."""
 LAST_INDEX = (1 << 20) - 1
 """Low bits of a key hold ``LAST_INDEX - index``, so that the smaller index is the larger key."""
-
-
-STRIDE = 8
+STRIDE = 16
 """Keys compared at a time; lists are filled up to a multiple."""
 PAD = 2
-"""Keys between the lists of two tokens, which puts them into different banks."""
-COUNT_BITS = 3
-"""Candidates a lane may have: fewer than two to this power."""
+"""Between the lists of two tokens: room for the threshold, and other banks for other tokens."""
+LEAST_FINITE = -0x7F800000
+"""Bits of the least finite float, as an integer in order."""
 MAGIC, MAGIC_BITS = 1 << 23, 0x4B000000
 """The float from which on the next one is one more, and its bits."""
 
@@ -51,7 +51,7 @@ class Plan:
         groups: groups of scores in a lane.
         width: scores in one load instruction.
         warps: warps in a block.
-        capacity: candidates the list of a token holds, a multiple of ``STRIDE`` and of ``lanes``.
+        capacity: candidates the list of a token holds, at least.
     """
 
     lanes: int
@@ -59,19 +59,24 @@ class Plan:
     width: int
     warps: int
     capacity: int
-    rehearse: int = 0
 
 
-def plan(num_experts: int, num_topk: int) -> Plan:
+def plan(num_tokens: int, num_experts: int, num_topk: int) -> Plan:
     """The layout for a shape; chosen on an H200 (docs/topk_gate.md)."""
-    lanes = min(WARP, max(8 if num_experts <= 128 else 16, pow2(num_topk)))
-    if num_experts > lanes * MAX_SCORES:
-        lanes = WARP
+    half = WARP // 2
+    few = num_tokens <= FEW_TOKENS and num_experts > 4 * WARP
+    lanes = WARP if few or num_topk > half or num_experts > half * MAX_SCORES else half
     # Wide loads where they leave no lane without a score: idle lanes have no maximum to offer.
     fits = (w for w in (4, 2) if num_experts % w == 0 and num_experts >= w * lanes)
-    # Two or three group maxima a place bring the threshold close to the k-th score.
-    groups = max(2, -(-2 * num_topk // lanes))
-    return Plan(lanes, groups, next(fits, 1), warps=4, capacity=max(WARP, 2 * pow2(num_topk)))
+    # Half as many groups again as places: a threshold close to the k-th score.
+    groups = -(-3 * num_topk // (2 * lanes))
+    capacity = num_topk + (WARP if num_topk <= half else 2 * WARP)
+    return Plan(lanes, groups, next(fits, 1), warps=4, capacity=capacity)
+
+
+def pow2(n: int) -> int:
+    """Smallest power of two that is at least ``n``."""
+    return 1 << (n - 1).bit_length()
 
 
 def supports(case: Case) -> Support:
@@ -83,9 +88,9 @@ def supports(case: Case) -> Support:
 
 
 def run(scores: "torch.Tensor", num_topk: int, *, out: "torch.Tensor") -> None:
-    """Fill ``out`` (num_tokens, num_topk) int64 from ``scores`` (num_tokens, num_experts) float32."""
-    num_experts = scores.shape[1]
-    kernel(num_experts, num_topk, plan(num_experts, num_topk))(scores, out)
+    """Fill ``out``, int64 (num_tokens, num_topk), from float32 (num_tokens, num_experts)."""
+    num_tokens, num_experts = scores.shape
+    kernel(num_experts, num_topk, plan(num_tokens, num_experts, num_topk))(scores, out)
 
 
 @lru_cache(maxsize=256)
@@ -117,22 +122,23 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
     from tilelang import language as T
 
     E, K = num_experts, num_topk
-    L, W, capacity = layout.lanes, layout.width, layout.capacity
-    pitch = capacity + PAD
+    L, W = layout.lanes, layout.width
     span, tokens_per_block = W * L, WARP // L * layout.warps
     chunks = tuple(range(0, E, span))
     V = len(chunks) * W
     size = -(-V // layout.groups)
     groups = tuple(tuple(range(i, min(i + size, V))) for i in range(0, V, size))
-    steps = threshold(len(groups), L, K)
-    shifts = tuple(1 << i for i in range(L.bit_length() - 1))
+    G = len(groups)
     word = "uint32" if V <= 32 else "uint64"
-    V_BITS = 32 if V <= 32 else 64
     byte = tuple(range(0, V, 8))
-    count_bits = tuple(range(min(COUNT_BITS, V.bit_length())))
+    shifts = tuple(1 << i for i in range(L.bit_length() - 1))
+    # Two lists a token: maxima (32 bits, counted here in 64-bit words), then candidates.
+    ways = -(-L * G // STRIDE) * STRIDE
+    low_bits, block_keys = pow2(L * G) - 1, max(L, STRIDE)
+    room = -(-layout.capacity // block_keys) * block_keys
+    pitch = ways // 2 + room + PAD
     N = T.dynamic("num_tokens")
     inf = T.infinity("float32")
-    once = {"pragma_unroll_factor": 1}
 
     def tree(values):
         """The largest of some values, in as few dependent steps as possible."""
@@ -141,26 +147,33 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             values = [T.max(a, b) for a, b in pairs] + values[len(values) & ~1 :]
         return values[0]
 
+    def in_order(bits):
+        """Bits of a float as an integer of the same order; its own inverse."""
+        return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+    def bits_of(members):
+        """A mask of scores, put together from halves: constants are signed 64-bit integers."""
+        bits = sum(1 << e for e in members)
+        low, high = T.cast(bits & 0xFFFFFFFF, word), T.cast(bits >> 32, word)
+        return low | (high << T.cast(32, word)) if V > 32 else low
+
+    def whole(n):
+        """Keys that are read and must be filled for a list of n."""
+        return T.ceildiv(n, block_keys) * block_keys
+
+    def double(key):
+        return T.reinterpret(key, "float64")
+
     @T.macro
-    def find_threshold(x, r, lane):
-        for g, members in enumerate(groups):
-            # The last maximum makes a group of NaNs count as -inf.
-            r[g] = T.max(tree([x[e] for e in members]), -inf)
-        for s in steps:
-            g = s.register
-            if s.kind == EXCHANGE:
-                other = T.shfl_xor(r[g], s.mask)
-                larger, smaller = T.max(r[g], other), T.min(r[g], other)
-                clear = (lane & s.bit) != 0 if s.flip else (lane & s.bit) == 0
-                r[g] = T.if_then_else(clear, larger, smaller)
-            elif s.kind == MAXIMUM:
-                r[g] = T.max(r[g], T.shfl_xor(r[g], s.mask))
-            elif s.kind == MINIMUM:
-                r[g] = T.min(r[g], T.shfl_xor(r[g], s.mask))
-            elif s.kind == LOCAL:
-                r[g] = T.max(r[g], r[s.mask])
-            else:
-                r[g] = T.shfl_sync(r[g], s.mask, s.bit)
+    def count_larger(listed, read, start, n, own, rank):
+        # Two sums, so that an add does not wait for the one before it.
+        rank[0] = T.float32(MAGIC)
+        rank[1] = T.float32(0)
+        for j in T.unroll(T.ceildiv(n, STRIDE), annotations={"pragma_unroll_factor": 1}):
+            for q in tuple(range(STRIDE)):
+                if read(listed[start + STRIDE * j + q]) > own:
+                    rank[q % 2] = rank[q % 2] + T.float32(1)
+        rank[0] = rank[0] + rank[1]
 
     @T.macro
     def mark(x, t, part, mask):
@@ -179,47 +192,13 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             mask[0] = mask[0] | (T.cast(bits, word) << T.cast(8 * i, word))
 
     @T.macro
-    def collect(keys, words, scores, row, lane, base, at, n, mask):
-        while mask[0] != T.cast(0, word):
-            e = V_BITS - 1 - T.cast(T.clz(mask[0]), "int32")
-            mask[0] = mask[0] ^ (T.cast(1, word) << T.cast(e, word))
-            words[2 * at[0]] = e * WARP + lane
-            at[0] = at[0] + 1
-        T.sync_warp()
-        for i in T.unroll(T.ceildiv(n, L), annotations=once):
-            key = T.alloc_var("int64", init=T.int64(0))
-            if i * L + lane < n:
-                code = words[2 * (base + i * L + lane)]
-                e = code // WARP
-                col = e // W * span + code % WARP * W + e % W
-                # Adding 0.0 makes -0.0 equal to 0.0; NaNs are no candidates.
-                value = T.ieee_add(scores[row, col], T.float32(0))
-                raw = T.reinterpret(value, "uint32")
-                flip = T.if_then_else(value < 0, T.uint32(0xFFFFFFFF), T.uint32(0x80000000))
-                key = (T.cast(raw ^ flip, "int64") << T.int64(20)) | T.cast(
-                    LAST_INDEX - col, "int64"
-                )
-            # Keys of 0 rank behind every candidate, so lists may be read in eights.
-            keys[base + i * L + lane] = key
-        T.sync_warp()
+    def list_one(words, at, lane, mask, among):
+        e = T.__ffs(mask[0] & among) - 1
+        mask[0] = mask[0] & ~(T.cast(1, word) << T.cast(e, word))
+        words[2 * at] = e * WARP + lane
 
     @T.macro
-    def order(keys, topk_idx, token, lane, base, n, limit):
-        for i in T.unroll(T.ceildiv(n, L), annotations=once):
-            if i * L + lane < n:
-                mine = keys[base + i * L + lane]
-                rank = T.alloc_var("float32", init=T.float32(MAGIC))
-                for j in T.unroll(T.ceildiv(n, STRIDE), annotations=once):
-                    for q in tuple(range(STRIDE)):
-                        other = keys[base + STRIDE * j + q]
-                        if T.reinterpret(other, "float64") > T.reinterpret(mine, "float64"):
-                            rank = rank + T.float32(1)
-                place = T.reinterpret(rank, "int32") - MAGIC_BITS
-                if place < K and token < limit[0]:
-                    topk_idx[token, place] = T.int64(LAST_INDEX) - (mine & T.int64(LAST_INDEX))
-
-    @T.macro
-    def rounds(x, topk_idx, token, lane, limit):
+    def rounds(x, topk_idx, token, lane):
         last = T.alloc_var("float32", init=inf)
         last_col = T.alloc_var("int32", init=-1)
         first = lane * W
@@ -231,10 +210,10 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             for e in tuple(range(V)):
                 col = e // W * span + e % W
                 value = T.max(x[e], -inf)
-                if value < last or (value == last and col > past):
-                    if (value > best or best_col == E) and col < E - first:
-                        best = value
-                        best_col = col
+                after = value < last or (value == last and col > past)
+                if after and col < E - first and (value > best or best_col == E):
+                    best = value
+                    best_col = col
             best_col = best_col + first
             for shift in shifts:
                 other = T.shfl_xor(best, shift)
@@ -242,34 +221,10 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
                 if other > best or (other == best and other_col < best_col):
                     best = other
                     best_col = other_col
-            if lane == 0 and token < limit[0]:
+            if lane == 0 and token < N:
                 topk_idx[token, k] = T.cast(best_col, "int64")
             last = best
             last_col = best_col
-
-    @T.macro
-    def work(x, r, part, mask, at, keys, words, scores, topk_idx, row, lane, slot, token, limit):
-        find_threshold(x, r, lane)
-        mark(x, r[0], part, mask)
-        count = T.cast(T.popcount(mask[0]), "int32")
-        # Prefix sum over the lanes of a token, one ballot for each bit of the counts.
-        first_lane = T.get_thread_binding() % WARP - lane
-        before = ((T.uint32(1) << T.cast(lane, "uint32")) - T.uint32(1)) << T.cast(
-            first_lane, "uint32"
-        )
-        at[0] = slot * pitch
-        for b in count_bits:
-            votes = T.cast(T.ballot((count >> b) & 1), "uint32") & before
-            at[0] = at[0] + (T.cast(T.popcount(votes), "int32") << b)
-        base = slot * pitch
-        n = T.shfl_sync(at[0] + count, L - 1, L) - base
-        crowded = n > capacity or count >= 1 << len(count_bits)
-        if T.any_sync(r[0] == -inf or crowded) != 0:
-            rounds(x, topk_idx, token, lane, limit)
-        else:
-            collect(keys, words, scores, row, lane, base, at, n, mask)
-            order(keys, topk_idx, token, lane, base, n, limit)
-        T.sync_warp()
 
     @T.prim_func
     def topk_gate(
@@ -280,12 +235,13 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
             keys = T.alloc_shared((tokens_per_block * pitch,), "int64")
             words = T.view(keys, (tokens_per_block * pitch * 2,), "int32")
             x = T.alloc_local((V,), "float32")
-            r = T.alloc_local((len(groups),), "float32")
+            tops = T.alloc_local((G,), "int32")
+            places = T.alloc_local((G,), "int32")
+            rank = T.alloc_local((2,), "float32")
             part = T.alloc_local((len(byte),), "float32")
             mask = T.alloc_local((1,), word)
-            at = T.alloc_local((1,), "int32")
-            limit = T.alloc_local((1,), "int32")
-            y = T.alloc_local((V,), "float32")
+            extra = T.alloc_local((1,), "int32")
+            votes = T.alloc_local((1,), "uint32")
             lane = T.get_thread_binding() % L
             slot = T.get_thread_binding() // L
             token = block * tokens_per_block + slot
@@ -302,51 +258,79 @@ def prim_func(num_experts: int, num_topk: int, layout: Plan) -> Any:
                     else:
                         for v in T.vectorized(W):
                             x[c * W + v] = -inf
-            if layout.rehearse:
-                for e in tuple(range(V)):
-                    y[e] = x[e]
-                    x[e] = T.cast(lane, "float32") - T.float32(64 * e)
-                first_turn = T.alloc_var("int32", init=0)
-                if layout.rehearse == 1:
-                    first_turn = T.min(T.get_thread_binding() // WARP, 1)
-                for turn in T.unroll(2 - first_turn, annotations=once):
-                    if turn + first_turn == 1:
-                        for e in tuple(range(V)):
-                            x[e] = y[e]
-                    limit[0] = T.if_then_else(turn + first_turn == 1, N, 0)
-                    work(
-                        x,
-                        r,
-                        part,
-                        mask,
-                        at,
-                        keys,
-                        words,
-                        scores,
-                        topk_idx,
-                        row,
-                        lane,
-                        slot,
-                        token,
-                        limit,
-                    )
-            else:
-                limit[0] = N
-                work(
-                    x,
-                    r,
-                    part,
-                    mask,
-                    at,
-                    keys,
-                    words,
-                    scores,
-                    topk_idx,
-                    row,
-                    lane,
-                    slot,
-                    token,
-                    limit,
+
+            # 1. The place of every group maximum; that of place K - 1 gives the threshold. The
+            # group's number in the low bits makes all of them different.
+            base = slot * pitch
+            for g, members in enumerate(groups):
+                # The last maximum makes a group of NaNs count as -inf.
+                top = T.max(tree([x[e] for e in members]), -inf)
+                tops[g] = (in_order(T.reinterpret(top, "int32")) & ~low_bits) | (g * L + lane)
+                words[2 * base + g * L + lane] = tops[g]
+            for i in tuple(range(L * G, ways, L)):
+                if i + lane < ways:
+                    words[2 * base + i + lane] = -(1 << 31)
+            T.sync_warp()
+            for g in tuple(range(G)):
+                count_larger(words, lambda k: k, 2 * base, L * G, tops[g], rank)
+                places[g] = T.reinterpret(rank[0], "int32") - MAGIC_BITS
+                if places[g] == K - 1:
+                    words[2 * (base + pitch) - 1] = tops[g]
+            T.sync_warp()
+            floor = words[2 * (base + pitch) - 1] & ~low_bits
+            t = T.reinterpret(in_order(floor), "float32")
+
+            # 2. Candidates: one of each group among the top K, then the rest, in any order.
+            mark(x, t, part, mask)
+            start = base + ways // 2
+            for g, members in enumerate(groups):
+                if places[g] < K:
+                    list_one(words, start + places[g], lane, mask, bits_of(members))
+            first_lane = T.get_thread_binding() % WARP - lane
+            mine = T.uint32((1 << L) - 1) << T.cast(first_lane, "uint32")
+            below = ((T.uint32(1) << T.cast(lane, "uint32")) - T.uint32(1)) << T.cast(
+                first_lane, "uint32"
+            )
+            extra[0] = 0
+            votes[0] = T.cast(T.ballot(mask[0] != T.cast(0, word)), "uint32")
+            while votes[0] != T.uint32(0):
+                if mask[0] != T.cast(0, word) and extra[0] <= room - K - L:
+                    at = start + K + extra[0] + T.cast(T.popcount(votes[0] & below), "int32")
+                    list_one(words, at, lane, mask, bits_of(range(V)))
+                extra[0] = extra[0] + T.cast(T.popcount(votes[0] & mine), "int32")
+                votes[0] = T.cast(
+                    T.ballot(mask[0] != T.cast(0, word) and extra[0] <= room - K - L), "uint32"
                 )
+            if T.any_sync(floor < LEAST_FINITE or mask[0] != T.cast(0, word)) != 0:
+                rounds(x, topk_idx, token, lane)
+            else:
+                # 3. The place of a candidate is the number of larger keys.
+                n = K + extra[0]
+                T.sync_warp()
+                for i in T.unroll(whole(n) // L, annotations={"pragma_unroll_factor": 1}):
+                    key = T.alloc_var("int64", init=T.int64(0))
+                    if i * L + lane < n:
+                        code = words[2 * (start + i * L + lane)]
+                        e = code // WARP
+                        col = e // W * span + code % WARP * W + e % W
+                        # Adding 0.0 makes -0.0 equal to 0.0; NaNs are no candidates.
+                        value = T.ieee_add(scores[row, col], T.float32(0))
+                        bits = in_order(T.reinterpret(value, "int32"))
+                        unsigned = T.cast(
+                            T.reinterpret(bits, "uint32") ^ T.uint32(1 << 31), "int64"
+                        )
+                        key = (unsigned << T.int64(20)) | T.cast(LAST_INDEX - col, "int64")
+                    keys[start + i * L + lane] = key
+                T.sync_warp()
+                for i in T.unroll(T.ceildiv(n, L), annotations={"pragma_unroll_factor": 1}):
+                    if i * L + lane < n:
+                        own = keys[start + i * L + lane]
+                        as_double = T.reinterpret(own, "float64")
+                        count_larger(keys, double, start, n, as_double, rank)
+                        place = T.reinterpret(rank[0], "int32") - MAGIC_BITS
+                        if place < K and token < N:
+                            topk_idx[token, place] = T.int64(LAST_INDEX) - (
+                                own & T.int64(LAST_INDEX)
+                            )
 
     return topk_gate

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def oracle(scores: np.ndarray, num_topk: int) -> np.ndarray:
-    """int64 (num_tokens, num_topk) from float32 (num_tokens, num_experts), by Python comparisons."""
+    """Indices int64 (num_tokens, num_topk) of scores float32 (num_tokens, num_experts)."""
     out = np.empty((len(scores), num_topk), np.int64)
     for token, row in enumerate(scores.tolist()):
         left = [-math.inf if math.isnan(s) else s for s in row]
