@@ -33,6 +33,7 @@ void do_gm2ub(const Gm2Ub &p, uint32_t pad_value, uint8_t *base) {
     std::memcpy(dst + left, static_cast<const char *>(p.src) + p.src_stride * int64_t(b), p.burst_bytes);
     fill(dst + left + p.burst_bytes, right);
   }
+  if (p.bursts) spoil(op, p.dst, row, p.elem_bytes);
   if (tracing())
     record(op, PIPE_MTE2,
            {rows(Space::GM, uint64_t(p.src), p.bursts, p.burst_bytes, p.src_stride, false),
@@ -44,6 +45,7 @@ void do_ub2gm(const Ub2Gm &p, Atomic atomic, Dtype type, uint8_t *base) {
   for (uint32_t b = 0; b < p.bursts; ++b)
     write_gm(static_cast<char *>(p.dst) + p.dst_stride * int64_t(b),
              static_cast<const char *>(p.src) + p.src_stride * int64_t(b), p.burst_bytes, atomic, type);
+  if (p.bursts) spoil("asc_copy_ub2gm_align", p.dst, p.burst_bytes, 1);
   worker->launch->epoch.fetch_add(1, std::memory_order_relaxed);
   if (tracing())
     record("asc_copy_ub2gm_align", PIPE_MTE3,
@@ -95,6 +97,7 @@ void ub2l1(uint64_t dst, const void *src, uint32_t bursts, uint32_t length, uint
   on_pipe(PIPE_MTE3, [=, base = ub(), l1 = core().block->bank->l1] {
     for (uint32_t b = 0; b < bursts; ++b)
       std::memcpy(l1 + dst + dst_step * b, static_cast<const uint8_t *>(src) + src_step * b, bytes);
+    spoil(op, l1 + dst, bytes, 1);
     if (tracing())
       record(op, PIPE_MTE3,
              {rows(Space::UB, uint64_t(static_cast<const uint8_t *>(src) - base), bursts, bytes,
@@ -137,6 +140,7 @@ void gm2l1(Gm2L1 p) {
         }
       }
     }
+    spoil(op, l1 + p.dst, 32, uint32_t(es));
     if (tracing())
       record(op, PIPE_MTE2,
              {rows(Space::GM, uint64_t(p.src), lines, line, p.row_stride, false),
@@ -156,6 +160,7 @@ void fill_l1(uint64_t dst, uint32_t value, uint32_t elem_bytes, uint64_t repeat,
     for (uint64_t r = 0; r < repeat; ++r)
       for (uint64_t i = 0; i < bytes; i += elem_bytes)
         std::memcpy(l1 + dst + r * step + i, &value, elem_bytes);
+    spoil(op, l1 + dst, bytes, elem_bytes);
     if (tracing())
       record(op, PIPE_MTE2, {rows(Space::L1, dst, repeat, bytes, int64_t(step), true)}, value);
   });

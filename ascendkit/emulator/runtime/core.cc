@@ -11,10 +11,21 @@ uint8_t *ub() {
   Core &c = core();
   return c.block->bank->ub[c.aic ? 0 : c.sub];
 }
-bool is_aic() { return core().aic; }
-bool is_aiv() { return !core().aic; }
-uint32_t sub_block() { return core().sub; }
-void init_core() { core().modes = Modes{}; }
+namespace {
+// Notes one instruction of the scalar core; true if a test wants it to fail.
+bool noted(const char *op, uint64_t argument = 0, uint64_t other = 0) {
+  if (!tracing()) return false;
+  record(op, PIPE_S, {}, argument, other);
+  return fault_of(op) != 0;
+}
+}  // namespace
+
+bool is_aic() { return core().aic != noted("ASC_IS_AIC"); }
+bool is_aiv() { return core().aic == noted("ASC_IS_AIV"); }
+uint32_t sub_block() { return core().sub ^ uint32_t(noted("asc_get_sub_block_id")); }
+void init_core() {
+  if (!noted("asc_init")) core().modes = Modes{};
+}
 
 void note(uint16_t, pipe_t) {}
 
@@ -35,16 +46,16 @@ void leave_simd() {
 }
 
 void set_pad_value(uint32_t bits) {
-  core().modes.pad_value = bits;
-  if (tracing()) record("asc_set_copy_pad_val", PIPE_S, {}, bits);
+  if (!noted("asc_set_copy_pad_val", bits)) core().modes.pad_value = bits;
 }
 void set_nz_para(uint32_t count, uint32_t row_stride, uint32_t c0_stride, uint32_t matrix_stride) {
+  if (noted("asc_set_gm2l1_nz_para", c0_stride, matrix_stride)) return;
   Modes &m = core().modes;
   m.nz_count = count, m.nz_row_stride = row_stride, m.nz_c0_stride = c0_stride;
   m.nz_matrix_stride = matrix_stride;
-  if (tracing()) record("asc_set_gm2l1_nz_para", PIPE_S, {}, c0_stride, matrix_stride);
 }
 void set_atomic(Atomic op, Dtype type) {
+  Atomic was = core().modes.atomic;
   core().modes.atomic = op, core().modes.atomic_type = type;
   if (!tracing()) return;
   constexpr const char *ops[] = {"none", "add", "max", "min"};
@@ -56,24 +67,22 @@ void set_atomic(Atomic op, Dtype type) {
             : type == Dtype::S8   ? "_int8"
             : type == Dtype::S16  ? "_int16"
                                   : "_int32";
-  record(name.c_str(), PIPE_S, {});
+  if (noted(name.c_str())) core().modes.atomic = was;
 }
 void set_hf32(bool on) {
-  core().modes.hf32 = on;
-  if (tracing()) record(on ? "asc_enable_hf32" : "asc_disable_hf32", PIPE_S, {});
+  if (!noted(on ? "asc_enable_hf32" : "asc_disable_hf32")) core().modes.hf32 = on;
 }
 void set_hf32_round(asc_hf32_round_mode mode) {
-  core().modes.hf32_round = mode;
-  if (tracing()) record("asc_set_hf32_round_mode", PIPE_S, {}, uint64_t(mode));
+  if (!noted("asc_set_hf32_round_mode", uint64_t(mode))) core().modes.hf32_round = mode;
 }
 // The order in which the matrix unit walks its result changes time, not values.
 void set_mmad_direction(bool n_first) {
-  if (tracing()) record(n_first ? "asc_set_mmad_direction_n" : "asc_set_mmad_direction_m", PIPE_S, {});
+  noted(n_first ? "asc_set_mmad_direction_n" : "asc_set_mmad_direction_m");
 }
 void set_fixpipe_nd(uint32_t count, uint32_t src_stride, uint32_t dst_stride) {
+  if (noted("asc_set_l0c_copy_nz_para", count)) return;
   Modes &m = core().modes;
   m.nd_count = count, m.nd_src_stride = src_stride, m.nd_dst_stride = dst_stride;
-  if (tracing()) record("asc_set_l0c_copy_nz_para", PIPE_S, {}, count);
 }
 void set_squeeze_bytes(uint32_t bytes) { core().modes.squeeze_bytes = bytes; }
 uint32_t squeeze_bytes() { return core().modes.squeeze_bytes; }
@@ -94,6 +103,7 @@ uint64_t load_dev(const void *p, int bytes) {
     case 4: v = __atomic_load_n(static_cast<const uint32_t *>(p), __ATOMIC_ACQUIRE); break;
     default: v = __atomic_load_n(static_cast<const uint64_t *>(p), __ATOMIC_ACQUIRE); break;
   }
+  spoil("asc_load_dev", &v, uint64_t(bytes), uint32_t(bytes));
   return v;
 }
 void store_dev(void *p, uint64_t bits, int bytes) {
@@ -105,6 +115,7 @@ void store_dev(void *p, uint64_t bits, int bytes) {
     case 4: __atomic_store_n(static_cast<uint32_t *>(p), uint32_t(bits), __ATOMIC_RELEASE); break;
     default: __atomic_store_n(static_cast<uint64_t *>(p), bits, __ATOMIC_RELEASE); break;
   }
+  spoil("asc_store_dev", p, uint64_t(bytes), uint32_t(bytes));
   worker->launch->epoch.fetch_add(1);
 }
 

@@ -117,6 +117,7 @@ void fixpipe(FixPipe p) {
       for (uint32_t s = 0; s < 2; ++s)
         drain(p, bank->l0c, p.dual == 1 ? s * m : 0, m, p.dual == 2 ? s * n : 0, n,
               bank->ub[s] + offset, atomic, type);
+    spoil(op, p.to_ub ? bank->ub[p.dual ? 0 : p.sub_block] + offset : dst, inner * es, es);
     worker->launch->epoch.fetch_add(1, std::memory_order_relaxed);
     if (!tracing()) return;
     Access read = rows(Space::L0C, p.src, (p.n + 15) / 16, uint64_t(p.m) * 64, int64_t(p.src_stride) * 64, false);

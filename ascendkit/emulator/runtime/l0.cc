@@ -1,4 +1,6 @@
 // L1 -> L0: 512-byte fractals (16 rows of 32 bytes), transposed on request, and the E8M0 scales.
+#include <algorithm>
+
 #include "record.h"
 
 namespace ak {
@@ -64,6 +66,7 @@ void l1_to_l0(L1ToL0 p) {
           put_elem(dst, to, p.elem_bits, get_elem(src, from, p.elem_bits));
         }
     }
+    spoil(op, dst, 512, std::max(1u, p.elem_bits / 8));
     if (tracing())
       record(op, PIPE_MTE1,
              {rows(Space::L1, p.src + (uint64_t(p.k_start) * p.src_stride + p.m_start) * 512, p.k_step,
@@ -88,6 +91,7 @@ void load_scales(ScaleLoad p) {
       std::memcpy(mx + p.dst + x * p.dst_stride * 32,
                   l1 + p.src + (uint64_t(p.x_start + x) * p.src_stride + p.y_start) * 32,
                   uint64_t(p.y_step) * 32);
+    spoil(op, mx + p.dst, 32, 1);
     if (tracing())
       record(op, PIPE_MTE1,
              {rows(Space::L1, p.src + (uint64_t(p.x_start) * p.src_stride + p.y_start) * 32, p.x_step,

@@ -140,6 +140,7 @@ void mmad(Mmad p) {
   bool hf32 = m.hf32 && p.a_type == Dtype::F32;
   on_pipe(PIPE_M, [=, round = m.hf32_round, bank = core().block->bank] {
     run_mmad(p, hf32, round, *bank);
+    spoil(op, bank->l0c + p.c, 64, 4);
     if (tracing())
       record(op, PIPE_M,
              {rows(Space::L0A, p.a, 1, (p.k + ac0 - 1) / ac0 * m1 * 512, 0, false),

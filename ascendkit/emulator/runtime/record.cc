@@ -30,10 +30,15 @@ void corrupt(uint32_t kind, void *result, uint32_t bytes, uint32_t lane_bytes) {
   switch (kind) {
     case 1: p[0] ^= 1; break;                          // rounding: last bit of lane 0
     case 2: p[lane_bytes - 1] ^= 0x80; break;          // sign of lane 0
-    case 3: std::memset(p + lane_bytes, 0, lane_bytes); break;  // mask: lane 1 dropped
-    default: std::memmove(p + lane_bytes, p, bytes - lane_bytes); break;  // stride: shifted by one
+    case 3:  // mask: lane 1 dropped
+      if (bytes > lane_bytes) std::memset(p + lane_bytes, 0, lane_bytes);
+      break;
+    default:  // stride: shifted by one lane
+      if (bytes > lane_bytes) std::memmove(p + lane_bytes, p, bytes - lane_bytes);
   }
 }
+
+uint32_t fault_of(const char *op) { return slot(op)->fault; }
 
 void record(const char *op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
             uint64_t a1) {
@@ -58,8 +63,10 @@ void trace_op(const Slot *) {}
 
 void trace_access(const void *, uint32_t, bool) {}
 
-void trace_sync(const char *op, int pipe, int other, uint32_t id) {
-  if (tracing()) record(op, pipe, {}, uint64_t(other), id);
+bool trace_sync(const char *op, int pipe, int other, uint32_t id) {
+  if (!tracing()) return false;
+  record(op, pipe, {}, uint64_t(other), id);
+  return fault_of(op) != 0;
 }
 
 void finish_block(Block &block) {

@@ -27,5 +27,14 @@ Access range(Space space, const void *p, uint64_t bytes, bool write);
 Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t stride, bool write,
             uint32_t sub = 0);
 inline bool tracing() { return worker->launch->spec.trace != 0; }
+// The fault a test has armed in `op`: 0 for none, else a kind of corrupt().
+uint32_t fault_of(const char *op);
+// Instructions that set or order something do nothing when a fault is armed.
+inline bool dropped(const char *op) { return tracing() && fault_of(op); }
+// Instructions that write spoil what they have written.
+inline void spoil(const char *op, void *result, uint64_t bytes, uint32_t lane_bytes) {
+  if (!tracing()) return;
+  if (uint32_t kind = fault_of(op)) corrupt(kind, result, uint32_t(bytes), lane_bytes);
+}
 
 }  // namespace ak

@@ -150,6 +150,7 @@ void simt_run(cce::dim3 dim, void (*body)(void *), void *context, uint32_t at) {
   if (n == 0 || n > kMaxThreads)
     fail("AK-SIMT-001", "%llu SIMT threads: a vector core runs 1 to 2048", (unsigned long long)n);
   if (tracing()) record("asc_vf_call", PIPE_V, {}, n, dim.x);
+  if (dropped("asc_vf_call")) return;
   Simt s;
   s.body = body, s.context = context;
   s.threads.resize(n);
@@ -198,6 +199,7 @@ void pause(Simt &s) { switch_fiber(s.current->fiber, s.core); }
 void simt_barrier() {
   Simt &s = running("asc_syncthreads");
   if (tracing()) record("asc_syncthreads", PIPE_V, {}, uint64_t(s.current - s.threads.data()));
+  if (dropped("asc_syncthreads")) return;
   s.current->state = State::Barrier;
   pause(s);
 }
@@ -210,14 +212,19 @@ uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, 
   if (tracing()) record(names[int(op)], PIPE_V, {}, uint64_t(s.current - s.threads.data()));
   t.op = op, t.type = type, t.value = value, t.argument = argument;
   t.at = __builtin_return_address(0);
+  if (op == Warp::Sync && dropped(names[int(op)])) return 0;
   t.state = State::Collective;
   pause(s);
+  spoil(names[int(op)], &t.value, sizeof t.value, 4);
   return t.value;
 }
 
 uint32_t simt_lane() {
   Simt &s = running("laneid");
-  return uint32_t(s.current - s.threads.data()) % kWarp;
+  uint32_t lane = uint32_t(s.current - s.threads.data()) % kWarp;
+  if (tracing()) record("laneid", PIPE_V, {});
+  spoil("laneid", &lane, sizeof lane, 4);
+  return lane;
 }
 
 }  // namespace ak

@@ -134,7 +134,7 @@ void run_worker(Launch &launch);
 void check_gm(const char *op, const void *p, uint64_t bytes);
 void check_ub(const char *op, const void *p, uint64_t bytes, uint32_t align);
 uint64_t check_local(const char *op, Space space, uint64_t offset, uint64_t bytes, uint32_t align);
-void trace_sync(const char *op, int pipe, int other, uint32_t id);
+bool trace_sync(const char *op, int pipe, int other, uint32_t id);  // true: a test drops it
 void finish_block(Block &block);
 uint32_t slot_index(const Slot *s);
 void install_signal_handlers();

@@ -100,7 +100,7 @@ void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
   check_pipe("asc_sync_notify", from), check_pipe("asc_sync_notify", to);
   check_id("event", id, kEvents);
   Core &c = core();
-  trace_sync("asc_sync_notify", from, to, id);
+  if (trace_sync("asc_sync_notify", from, to, id)) return;
   on_pipe(from, [&c, from, to, id] {
     ++c.flag[from][to][id];
     released(c);
@@ -111,7 +111,7 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
   check_pipe("asc_sync_wait", from), check_pipe("asc_sync_wait", to);
   check_id("event", id, kEvents);
   Core &c = core();
-  trace_sync("asc_sync_wait", from, to, id);
+  if (trace_sync("asc_sync_wait", from, to, id)) return;
   wait_on(
       to,
       [&c, from, to, id] {
@@ -127,7 +127,7 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
 
 void sync_all() {
   Core &c = core();
-  trace_sync("asc_sync", PIPE_ALL, PIPE_ALL, 0);
+  if (trace_sync("asc_sync", PIPE_ALL, PIPE_ALL, 0)) return;
   block_until(
       [&c] {
         for (auto &q : c.queue)
@@ -143,7 +143,7 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   check_pipe("asc_lock", pipe);
   check_id("lock", id, kLocks);
   Core &c = core();
-  trace_sync("asc_lock", pipe, PIPE_ALL, id);
+  if (trace_sync("asc_lock", pipe, PIPE_ALL, id)) return;
   if (mode == ASC_LOCK_NON_BLOCK) return;  // takes its place in the order, waits for nobody
   uint64_t before = c.lock[id].issued;
   if (c.lock[id].done >= before && pipe_idle(pipe)) return;
@@ -156,7 +156,7 @@ void unlock(pipe_t pipe, uint32_t id, asc_lock_mode) {
   check_pipe("asc_unlock", pipe);
   check_id("lock", id, kLocks);
   Core &c = core();
-  trace_sync("asc_unlock", pipe, PIPE_ALL, id);
+  if (trace_sync("asc_unlock", pipe, PIPE_ALL, id)) return;
   ++c.lock[id].issued;
   on_pipe(pipe, [&c, id] {
     ++c.lock[id].done;
@@ -170,7 +170,7 @@ void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
   check_pipe(names[int(scope)], pipe);
   Core &c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
-  trace_sync(names[int(scope)], pipe, pipe, id);
+  if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
   on_pipe(pipe, [&c, scope, id] { arrive_now(c, scope, id); });
 }
 
@@ -180,7 +180,7 @@ void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
   check_pipe(names[int(scope)], pipe);
   Core &c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
-  trace_sync(names[int(scope)], pipe, pipe, id);
+  if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
   const char *name = names[int(scope)];
   wait_on(
       pipe,

@@ -8,7 +8,11 @@
 
 inline uint32_t laneid() { return ak::simt_lane(); }
 inline void asc_syncthreads() { ak::simt_barrier(); }
-inline void asc_threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void asc_threadfence() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  [[maybe_unused]] uint8_t nothing = 0;
+  AK_OUT("asc_threadfence", nothing, 1);
+}
 
 namespace ak {
 template <class T>
@@ -78,6 +82,7 @@ inline uint32_t asc_activemask() {
     ak::simt_atomic_lock();                    \
     T old = *p;                                \
     *p = T(EXPR);                              \
+    AK_OUT(#NAME, *p, sizeof(T));              \
     ak::simt_atomic_unlock();                  \
     return old;                                \
   }
