@@ -74,6 +74,18 @@ def _derived(p: Mapping[str, Any], runs: Mapping[str, Any]) -> dict[str, Any] | 
         )  # fmt: skip
         return {"group": f"R1 {p['platform'].upper()}", "metric": "tpot_ms", "as": "tpot_ms",
                 "set": keys, "assumed": "half of the output generated"}  # fmt: skip
+    if "chain_m" in c:
+        chain = [
+            {"op": "gemm_mad.gemm", "params": {"m": c["chain_m"], "n": n, "k": k}}
+            for n, k in c["shapes"]
+        ]
+        return {
+            "group": "Own chain H200",
+            "metric": "us",
+            "as": "us",
+            "without": ["own_products"],
+            "kernel": {"hardware": p["platform"], "phase": "decode", "calls": chain},
+        }
     for prefix, spec in runs["moe_kernels"].items():
         if p["id"].startswith(prefix):
             return {"group": spec["group"], "metric": "us", "as": "us",
