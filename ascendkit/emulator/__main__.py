@@ -1,4 +1,4 @@
-"""``python -m ascendkit.emulator``: run a source file, write the generated pages, check the names."""
+"""``python -m ascendkit.emulator``: run a source file, write generated pages, check the names."""
 
 from __future__ import annotations
 

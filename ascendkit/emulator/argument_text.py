@@ -1,4 +1,4 @@
-"""Kernel arguments written on a command line: ``3``, ``x=float32[4,64]=randn``, ``int8[16]=a.npy``."""
+"""Kernel arguments on a command line: ``3``, ``x=float32[4,64]=randn``, ``int8[16]=a.npy``."""
 
 from __future__ import annotations
 

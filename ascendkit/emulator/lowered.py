@@ -130,6 +130,8 @@ class LoweredKernel:
             if buffer is None:
                 known[param.name] = value
                 continue
+            if not hasattr(value, "stride"):
+                raise bad_type(str(buffer.name), value, "a torch tensor")
             for pattern, actual in (
                 (buffer.shape, value.shape),
                 (buffer.strides, value.stride()),

@@ -120,11 +120,11 @@ def _explained(error: CompileError) -> EmulatorError:
     import re
 
     for pattern in (
-        r"‘(\w+)’ was not declared",
-        r"‘(\w+)’ has not been declared",
+        r"['‘](\w+)['’] was not declared",
+        r"['‘](\w+)['’] has not been declared",
         r"undeclared identifier '(\w+)'",
-        r"‘(\w+)’ is not a member of",
-        r"no matching function for call to ‘(\w+)\(",
+        r"['‘](\w+)['’] is not a member of",
+        r"no matching function for call to ['‘](\w+)\(",
     ):
         match = re.search(pattern, error.output)
         if match:

@@ -40,7 +40,7 @@ const char *describe(int signal, uint64_t address, char *text, size_t size) {
   Core &c = core();
   for (uint32_t s = 0; s < 2; ++s) {
     uint64_t ub_base = uint64_t(c.block->bank->ub[s]);
-    if (address + (64 << 10) >= ub_base && address < ub_base + kUbBytes + (64 << 10)) {
+    if (address + kGuardBytes >= ub_base && address < ub_base + kUbBytes + kGuardBytes) {
       std::snprintf(text, size, "access outside UB: offset %lld of %llu bytes",
                     (long long)(address - ub_base), (unsigned long long)kUbBytes);
       return text;

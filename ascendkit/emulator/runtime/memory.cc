@@ -9,8 +9,6 @@
 
 namespace ak {
 namespace {
-constexpr uint64_t kGuardBytes = 64 << 10;
-
 uint8_t *map_guarded(uint64_t bytes) {
   void *p = mmap(nullptr, bytes + 2 * kGuardBytes, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

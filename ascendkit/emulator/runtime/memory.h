@@ -11,6 +11,8 @@ namespace ak {
 constexpr uint64_t kUbBytes = 256 << 10, kL1Bytes = 512 << 10, kL0ABytes = 64 << 10,
                    kL0BBytes = 64 << 10, kL0CBytes = 256 << 10, kBtBytes = 4 << 10,
                    kFbBytes = 4 << 10, kScaleBytes = 4 << 10;
+// Inaccessible bytes on both sides of each memory; only addresses are spent on them.
+constexpr uint64_t kGuardBytes = 16 << 20;
 constexpr uint8_t kPoison = 0xff;  // NaN in every float format, -1 in every integer
 
 struct Bank {

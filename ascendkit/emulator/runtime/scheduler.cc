@@ -198,7 +198,8 @@ void run_worker(Launch &launch) {
       bool polling = false;
       if (self.blocks.empty() && !start_block(launch)) {
         if (launch.next_block >= launch.spec.grid) break;
-        sched_yield();  // every core is taken by blocks of other workers
+        // Every core is taken by blocks of other workers: their end is what this one waits for.
+        if (!wait_for_others(launch, seen)) break;
         continue;
       }
       if (sweep(launch, polling)) {
