@@ -60,29 +60,38 @@ _TYPES = {
 }
 
 
-@cache
-def from_templates() -> frozenset[str]:
-    """``asc_*`` names in the templates after macro expansion."""
-    unit = "".join(f"#include <tl_templates/ascend/{t}.h>\n" for t in _TEMPLATES)
+def _preprocessed(unit: str, wanted: str) -> str:
+    """Lines of ``unit`` after macro expansion that come from files whose path holds ``wanted``."""
     command = [
         str(toolchain.compiler_path()),
-        "-std=c++20",
-        "-E",
-        "-x",
-        "c++",
+        *("-std=c++20", "-E", "-x", "c++"),
         f"-I{toolchain.HERE / 'include'}",
         f"-I{toolchain.template_root()}",
         "-",
     ]
     text = subprocess.run(command, input=unit, capture_output=True, text=True, check=True).stdout
-    names: set[str] = set()
+    lines = []
     inside = False
     for line in text.splitlines():
         if line.startswith("# "):
-            inside = "tl_templates/ascend" in line
+            inside = wanted in line
         elif inside:
-            names.update(_NAME.findall(line))
-    return frozenset(names - _TYPES)
+            lines.append(line)
+    return "\n".join(lines)
+
+
+@cache
+def from_templates() -> frozenset[str]:
+    """``asc_*`` names in the templates after macro expansion."""
+    unit = "".join(f"#include <tl_templates/ascend/{t}.h>\n" for t in _TEMPLATES)
+    return frozenset(_NAME.findall(_preprocessed(unit, "tl_templates/ascend"))) - _TYPES
+
+
+@cache
+def declared() -> frozenset[str]:
+    """Identifiers in the emulator's own headers after macro expansion."""
+    text = _preprocessed("#include <simt_api/asc_simt.h>\n", "emulator/include")
+    return frozenset(re.findall(r"\w+", text))
 
 
 @cache

@@ -26,26 +26,16 @@ def test_the_extractor_sees_macros_and_completed_stems():
     assert "vdup" in emittable.merging_calls() and "hatan2" in emittable.math_names()
 
 
-def test_every_name_of_the_table_that_code_can_call_is_declared():
-    """The table promises nothing that the headers do not have."""
-    include = emittable.toolchain.HERE / "include"
-    text = "".join(p.read_text() for p in include.rglob("*.h"))
-    for macro_made in ("asc_sync_", "asc_set_atomic_", "asc_shift"):
-        assert macro_made in text
-    missing = [
-        one.symbol
-        for one in instructions.table().values()
-        if one.symbol.startswith("asc_") and not _declared(one.symbol, text)
-    ]
-    assert missing == []
-
-
-def _declared(name: str, text: str) -> bool:
-    if name in text:
-        return True
-    # Names glued from a stem and a suffix by a macro: both halves must stand in the headers.
-    parts = name.removeprefix("asc_").split("_")
-    return all(part in text for part in parts)
+def test_the_headers_declare_every_name_of_the_table():
+    c_library = {n for n in emittable.math_names() if n.endswith("f")} | {"sincosf"}
+    macros = {"ASC_IS_AIC", "ASC_IS_AIV", "printf", "assert"}
+    theirs = {
+        s.symbol
+        for s in instructions.table().values()
+        if s.symbol.startswith(("debug_", "device_"))
+    }
+    wanted = instructions.symbols() - c_library - macros - theirs
+    assert sorted(wanted - emittable.declared()) == []
 
 
 @pytest.mark.parametrize("path", sorted(pages.files()), ids=lambda p: p.name)
@@ -80,5 +70,5 @@ def test_kernels_of_these_tests_use_known_names_only():
         for name, args in rows:
             assert inspect.isfunction(getattr(found, name))
             used |= emittable.used_in(LoweredKernel(getattr(found, name)(*args)).kernel_source)
-    assert len(used) > 30
+    assert len(used) > 15
     assert sorted(used - instructions.symbols()) == []
