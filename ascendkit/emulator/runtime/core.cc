@@ -7,13 +7,13 @@
 
 namespace ak {
 
-uint8_t *ub() {
-  Core &c = core();
+uint8_t* ub() {
+  Core& c = core();
   return c.block->bank->ub[c.aic ? 0 : c.sub];
 }
 namespace {
 // Notes one instruction of the scalar core; true if a test wants it to fail.
-bool noted(const char *op, uint64_t argument = 0, uint64_t other = 0) {
+bool noted(const char* op, uint64_t argument = 0, uint64_t other = 0) {
   if (!tracing()) return false;
   record(op, PIPE_S, {}, argument, other);
   return fault_of(op) != 0;
@@ -29,7 +29,7 @@ void init_core() {
 
 void note(uint16_t, pipe_t) {}
 
-void print(const char *format, ...) {
+void print(const char* format, ...) {
   va_list args;
   va_start(args, format);
   std::vfprintf(stdout, format, args);
@@ -50,7 +50,7 @@ void set_pad_value(uint32_t bits) {
 }
 void set_nz_para(uint32_t count, uint32_t row_stride, uint32_t c0_stride, uint32_t matrix_stride) {
   if (noted("asc_set_gm2l1_nz_para", c0_stride, matrix_stride)) return;
-  Modes &m = core().modes;
+  Modes& m = core().modes;
   m.nz_count = count, m.nz_row_stride = row_stride, m.nz_c0_stride = c0_stride;
   m.nz_matrix_stride = matrix_stride;
 }
@@ -58,7 +58,7 @@ void set_atomic(Atomic op, Dtype type) {
   Atomic was = core().modes.atomic;
   core().modes.atomic = op, core().modes.atomic_type = type;
   if (!tracing()) return;
-  constexpr const char *ops[] = {"none", "add", "max", "min"};
+  constexpr const char* ops[] = {"none", "add", "max", "min"};
   std::string name = std::string("asc_set_atomic_") + ops[int(op)];
   if (op != Atomic::None)
     name += type == Dtype::F32    ? "_float"
@@ -81,15 +81,15 @@ void set_mmad_direction(bool n_first) {
 }
 void set_fixpipe_nd(uint32_t count, uint32_t src_stride, uint32_t dst_stride) {
   if (noted("asc_set_l0c_copy_nz_para", count)) return;
-  Modes &m = core().modes;
+  Modes& m = core().modes;
   m.nd_count = count, m.nd_src_stride = src_stride, m.nd_dst_stride = dst_stride;
 }
 void set_squeeze_bytes(uint32_t bytes) { core().modes.squeeze_bytes = bytes; }
 uint32_t squeeze_bytes() { return core().modes.squeeze_bytes; }
 
-uint64_t load_dev(const void *p, int bytes) {
+uint64_t load_dev(const void* p, int bytes) {
   check_gm("asc_load_dev", p, uint64_t(bytes));
-  Core &c = core();
+  Core& c = core();
   if (tracing()) record("asc_load_dev", PIPE_S, {range(Space::GM, p, uint64_t(bytes), false)});
   // A loop that reads global memory may be waiting for another core: let the others run.
   if (++c.polls % 64 == 0) {
@@ -98,22 +98,38 @@ uint64_t load_dev(const void *p, int bytes) {
   }
   uint64_t v = 0;
   switch (bytes) {
-    case 1: v = __atomic_load_n(static_cast<const uint8_t *>(p), __ATOMIC_ACQUIRE); break;
-    case 2: v = __atomic_load_n(static_cast<const uint16_t *>(p), __ATOMIC_ACQUIRE); break;
-    case 4: v = __atomic_load_n(static_cast<const uint32_t *>(p), __ATOMIC_ACQUIRE); break;
-    default: v = __atomic_load_n(static_cast<const uint64_t *>(p), __ATOMIC_ACQUIRE); break;
+    case 1:
+      v = __atomic_load_n(static_cast<const uint8_t*>(p), __ATOMIC_ACQUIRE);
+      break;
+    case 2:
+      v = __atomic_load_n(static_cast<const uint16_t*>(p), __ATOMIC_ACQUIRE);
+      break;
+    case 4:
+      v = __atomic_load_n(static_cast<const uint32_t*>(p), __ATOMIC_ACQUIRE);
+      break;
+    default:
+      v = __atomic_load_n(static_cast<const uint64_t*>(p), __ATOMIC_ACQUIRE);
+      break;
   }
   spoil("asc_load_dev", &v, uint64_t(bytes), uint32_t(bytes));
   return v;
 }
-void store_dev(void *p, uint64_t bits, int bytes) {
+void store_dev(void* p, uint64_t bits, int bytes) {
   check_gm("asc_store_dev", p, uint64_t(bytes));
   if (tracing()) record("asc_store_dev", PIPE_S, {range(Space::GM, p, uint64_t(bytes), true)});
   switch (bytes) {
-    case 1: __atomic_store_n(static_cast<uint8_t *>(p), uint8_t(bits), __ATOMIC_RELEASE); break;
-    case 2: __atomic_store_n(static_cast<uint16_t *>(p), uint16_t(bits), __ATOMIC_RELEASE); break;
-    case 4: __atomic_store_n(static_cast<uint32_t *>(p), uint32_t(bits), __ATOMIC_RELEASE); break;
-    default: __atomic_store_n(static_cast<uint64_t *>(p), bits, __ATOMIC_RELEASE); break;
+    case 1:
+      __atomic_store_n(static_cast<uint8_t*>(p), uint8_t(bits), __ATOMIC_RELEASE);
+      break;
+    case 2:
+      __atomic_store_n(static_cast<uint16_t*>(p), uint16_t(bits), __ATOMIC_RELEASE);
+      break;
+    case 4:
+      __atomic_store_n(static_cast<uint32_t*>(p), uint32_t(bits), __ATOMIC_RELEASE);
+      break;
+    default:
+      __atomic_store_n(static_cast<uint64_t*>(p), bits, __ATOMIC_RELEASE);
+      break;
   }
   spoil("asc_store_dev", p, uint64_t(bytes), uint32_t(bytes));
   worker->launch->epoch.fetch_add(1);

@@ -12,12 +12,12 @@ namespace ak {
 namespace {
 struct sigaction previous[64];
 
-[[noreturn]] void leave(const char *code, const char *message, uint64_t address, uint64_t pc) {
-  Launch &launch = *worker->launch;
-  Core &c = core();
+[[noreturn]] void leave(const char* code, const char* message, uint64_t address, uint64_t pc) {
+  Launch& launch = *worker->launch;
+  Core& c = core();
   bool first = !launch.aborted.exchange(true);
   if (first) {
-    Report &r = launch.report;
+    Report& r = launch.report;
     std::snprintf(r.code, sizeof r.code, "%s", code);
     std::snprintf(r.message, sizeof r.message, "%s", message);
     r.site = site, r.block = c.block->index, r.sub = c.sub, r.aic = c.aic;
@@ -26,8 +26,8 @@ struct sigaction previous[64];
   siglongjmp(worker->escape, 1);
 }
 
-uint64_t program_counter(void *context) {
-  auto *uc = static_cast<ucontext_t *>(context);
+uint64_t program_counter(void* context) {
+  auto* uc = static_cast<ucontext_t*>(context);
 #if defined(__x86_64__)
   return uint64_t(uc->uc_mcontext.gregs[REG_RIP]);
 #else
@@ -35,9 +35,9 @@ uint64_t program_counter(void *context) {
 #endif
 }
 
-const char *describe(int signal, uint64_t address, char *text, size_t size) {
+const char* describe(int signal, uint64_t address, char* text, size_t size) {
   if (signal == SIGFPE) return "integer division by zero";
-  Core &c = core();
+  Core& c = core();
   for (uint32_t s = 0; s < 2; ++s) {
     uint64_t ub_base = uint64_t(c.block->bank->ub[s]);
     if (address + kGuardBytes >= ub_base && address < ub_base + kUbBytes + kGuardBytes) {
@@ -46,27 +46,30 @@ const char *describe(int signal, uint64_t address, char *text, size_t size) {
       return text;
     }
   }
-  if (c.fiber.stack && address >= uint64_t(c.fiber.stack) - 4096 && address < uint64_t(c.fiber.stack))
+  if (c.fiber.stack && address >= uint64_t(c.fiber.stack) - 4096 &&
+      address < uint64_t(c.fiber.stack))
     return "the kernel's scalar stack overflowed (512 KiB)";
   if (address < (1 << 20)) {
-    std::snprintf(text, size, "access through an on-chip offset used as an address (0x%llx): only UB "
-                  "is addressable by scalar and SIMT code", (unsigned long long)address);
+    std::snprintf(text, size,
+                  "access through an on-chip offset used as an address (0x%llx): only UB "
+                  "is addressable by scalar and SIMT code",
+                  (unsigned long long)address);
     return text;
   }
   std::snprintf(text, size, "access to unmapped memory at 0x%llx", (unsigned long long)address);
   return text;
 }
 
-void on_signal(int signal, siginfo_t *info, void *context) {
+void on_signal(int signal, siginfo_t* info, void* context) {
   if (worker && worker->current) {
     char text[256];
     uint64_t address = signal == SIGFPE ? 0 : uint64_t(info->si_addr);
-    const char *message = describe(signal, address, text, sizeof text);
+    const char* message = describe(signal, address, text, sizeof text);
     leave(signal == SIGFPE ? "AK-ARITH-001" : "AK-BOUNDS-001", message, address,
           program_counter(context));
   }
   // Not ours: hand it to whoever was there before.
-  struct sigaction &old = previous[signal];
+  struct sigaction& old = previous[signal];
   if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
   if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
   sigaction(signal, &old, nullptr);
@@ -74,7 +77,7 @@ void on_signal(int signal, siginfo_t *info, void *context) {
 }
 }  // namespace
 
-void fail(const char *code, const char *format, ...) {
+void fail(const char* code, const char* format, ...) {
   char text[1900];
   va_list args;
   va_start(args, format);
@@ -83,14 +86,14 @@ void fail(const char *code, const char *format, ...) {
   leave(code, text, 0, 0);
 }
 
-void assert_failed(const char *condition) {
+void assert_failed(const char* condition) {
   fail("AK-ASSERT-001", "device assertion failed: %s", condition);
 }
 
-void misaligned(const char *name, const void *p, uint32_t align) {
+void misaligned(const char* name, const void* p, uint32_t align) {
   uint64_t base = uint64_t(ub()), at = uint64_t(p);
-  fail("AK-ALIGN-001", "%s at UB offset %lld needs %u-byte alignment", name,
-       (long long)(at - base), align);
+  fail("AK-ALIGN-001", "%s at UB offset %lld needs %u-byte alignment", name, (long long)(at - base),
+       align);
 }
 
 void install_signal_handlers() {
@@ -114,25 +117,25 @@ void use_alternate_stack() {
 
 // ---- bounds ------------------------------------------------------------------------------------
 
-void check_gm(const char *op, const void *p, uint64_t bytes) {
-  const Spec &spec = worker->launch->spec;
+void check_gm(const char* op, const void* p, uint64_t bytes) {
+  const Spec& spec = worker->launch->spec;
   uint64_t at = uint64_t(p);
-  const Region *nearest = nullptr;
+  const Region* nearest = nullptr;
   uint64_t distance = ~uint64_t(0);
   for (uint64_t i = 0; i < spec.region_count; ++i) {
-    const Region &r = spec.regions[i];
+    const Region& r = spec.regions[i];
     if (at >= r.base && at + bytes <= r.base + r.bytes) return;
     uint64_t d = at < r.base ? r.base - at : at < r.base + r.bytes ? 0 : at - (r.base + r.bytes);
     if (d < distance) nearest = &r, distance = d;
   }
   if (spec.indirect && distance != 0) return;  // the access itself decides
   if (!nearest) fail("AK-BOUNDS-002", "%s touches global memory, but the kernel has no tensor", op);
-  fail("AK-BOUNDS-002", "%s touches global memory outside tensor %s: bytes [%lld, %lld) of %llu", op,
-       nearest->name, (long long)(at - nearest->base), (long long)(at - nearest->base + bytes),
+  fail("AK-BOUNDS-002", "%s touches global memory outside tensor %s: bytes [%lld, %lld) of %llu",
+       op, nearest->name, (long long)(at - nearest->base), (long long)(at - nearest->base + bytes),
        (unsigned long long)nearest->bytes);
 }
 
-void check_ub(const char *op, const void *p, uint64_t bytes, uint32_t align) {
+void check_ub(const char* op, const void* p, uint64_t bytes, uint32_t align) {
   uint64_t offset = uint64_t(p) - uint64_t(ub());
   if (offset > kUbBytes || bytes > kUbBytes - offset)
     fail("AK-BOUNDS-003", "%s touches UB bytes [%lld, %lld) of %llu", op, (long long)offset,
@@ -142,7 +145,7 @@ void check_ub(const char *op, const void *p, uint64_t bytes, uint32_t align) {
          (unsigned long long)offset, align);
 }
 
-uint64_t check_local(const char *op, Space space, uint64_t offset, uint64_t bytes, uint32_t align) {
+uint64_t check_local(const char* op, Space space, uint64_t offset, uint64_t bytes, uint32_t align) {
   if (offset > capacity(space) || bytes > capacity(space) - offset)
     fail("AK-BOUNDS-004", "%s touches %s bytes [%lld, %lld) of %llu", op, space_name(space),
          (long long)offset, (long long)(offset + bytes), (unsigned long long)capacity(space));

@@ -79,25 +79,25 @@ extern "C" void ak_fiber_start();
 
 namespace ak {
 
-void prepare(Fiber &fiber, void (*entry)(void *), void *argument) {
+void prepare(Fiber& fiber, void (*entry)(void*), void* argument) {
   auto top = reinterpret_cast<uintptr_t>(fiber.stack + fiber.bytes) & ~uintptr_t(63);
 #if defined(__x86_64__)
-  auto **p = reinterpret_cast<void **>(top);
+  auto** p = reinterpret_cast<void**>(top);
   *--p = nullptr;
   *--p = nullptr;  // the start routine calls, so the stack is 16-byte aligned before it
-  *--p = reinterpret_cast<void *>(ak_fiber_start);
-  *--p = nullptr;                            // rbp
-  *--p = nullptr;                            // rbx
-  *--p = argument;                           // r12
-  *--p = reinterpret_cast<void *>(entry);    // r13
-  *--p = nullptr;                            // r14
-  *--p = nullptr;                            // r15
+  *--p = reinterpret_cast<void*>(ak_fiber_start);
+  *--p = nullptr;                         // rbp
+  *--p = nullptr;                         // rbx
+  *--p = argument;                        // r12
+  *--p = reinterpret_cast<void*>(entry);  // r13
+  *--p = nullptr;                         // r14
+  *--p = nullptr;                         // r15
 #else
-  auto **p = reinterpret_cast<void **>(top) - 20;
+  auto** p = reinterpret_cast<void**>(top) - 20;
   for (int i = 0; i < 20; ++i) p[i] = nullptr;
-  p[0] = argument;                                      // x19
-  p[1] = reinterpret_cast<void *>(entry);               // x20
-  p[11] = reinterpret_cast<void *>(ak_fiber_start);     // x30
+  p[0] = argument;                                  // x19
+  p[1] = reinterpret_cast<void*>(entry);            // x20
+  p[11] = reinterpret_cast<void*>(ak_fiber_start);  // x30
 #endif
   fiber.sp = p;
 }
@@ -107,28 +107,28 @@ constexpr size_t kGuard = 4096;
 struct StackPool {
   std::vector<Fiber> free;
   ~StackPool() {
-    for (auto &f : free) munmap(f.stack - kGuard, f.bytes + kGuard);
+    for (auto& f : free) munmap(f.stack - kGuard, f.bytes + kGuard);
   }
 };
 thread_local StackPool stack_pool;
 }  // namespace
 
-void acquire_stack(Fiber &fiber, size_t bytes) {
+void acquire_stack(Fiber& fiber, size_t bytes) {
   for (size_t i = stack_pool.free.size(); i-- > 0;)
     if (stack_pool.free[i].bytes == bytes) {
       fiber = stack_pool.free[i];
       stack_pool.free.erase(stack_pool.free.begin() + long(i));
       return;
     }
-  void *p = mmap(nullptr, bytes + kGuard, PROT_READ | PROT_WRITE,
+  void* p = mmap(nullptr, bytes + kGuard, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   mprotect(p, kGuard, PROT_NONE);
-  fiber.stack = static_cast<char *>(p) + kGuard;
+  fiber.stack = static_cast<char*>(p) + kGuard;
   fiber.bytes = bytes;
 }
 
-void release_stack(Fiber &fiber) {
+void release_stack(Fiber& fiber) {
   stack_pool.free.push_back(fiber);
   fiber = {};
 }

@@ -8,13 +8,15 @@ namespace {
 std::mutex atomic_mutex;
 
 template <class T>
-void combine(T *dst, const T *src, uint64_t n, Atomic op) {
+void combine(T* dst, const T* src, uint64_t n, Atomic op) {
   using C = compute_of<T>;
   for (uint64_t i = 0; i < n; ++i) {
     T a, b;
     std::memcpy(&a, dst + i, sizeof(T)), std::memcpy(&b, src + i, sizeof(T));
     C x = C(a), y = C(b);
-    T r = T(op == Atomic::Add ? lane::add<C>(x, y) : op == Atomic::Max ? lane::max<C>(x, y) : lane::min<C>(x, y));
+    T r = T(op == Atomic::Add   ? lane::add<C>(x, y)
+            : op == Atomic::Max ? lane::max<C>(x, y)
+                                : lane::min<C>(x, y));
     std::memcpy(dst + i, &r, sizeof(T));
   }
 }
@@ -24,16 +26,19 @@ uint32_t dtype_bytes(Dtype type) {
   switch (type) {
     case Dtype::F32:
     case Dtype::S32:
-    case Dtype::U32: return 4;
+    case Dtype::U32:
+      return 4;
     case Dtype::F16:
     case Dtype::BF16:
     case Dtype::S16:
-    case Dtype::U16: return 2;
-    default: return 1;
+    case Dtype::U16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
-void write_gm(void *dst, const void *src, uint64_t bytes, Atomic op, Dtype type) {
+void write_gm(void* dst, const void* src, uint64_t bytes, Atomic op, Dtype type) {
   if (op == Atomic::None) {
     std::memcpy(dst, src, bytes);
     return;
@@ -41,14 +46,20 @@ void write_gm(void *dst, const void *src, uint64_t bytes, Atomic op, Dtype type)
   std::lock_guard<std::mutex> hold(atomic_mutex);
   uint64_t n = bytes / dtype_bytes(type);
   switch (type) {
-    case Dtype::F32: return combine(static_cast<float *>(dst), static_cast<const float *>(src), n, op);
-    case Dtype::F16: return combine(static_cast<half *>(dst), static_cast<const half *>(src), n, op);
+    case Dtype::F32:
+      return combine(static_cast<float*>(dst), static_cast<const float*>(src), n, op);
+    case Dtype::F16:
+      return combine(static_cast<half*>(dst), static_cast<const half*>(src), n, op);
     case Dtype::BF16:
-      return combine(static_cast<bfloat16_t *>(dst), static_cast<const bfloat16_t *>(src), n, op);
-    case Dtype::S32: return combine(static_cast<int32_t *>(dst), static_cast<const int32_t *>(src), n, op);
-    case Dtype::S16: return combine(static_cast<int16_t *>(dst), static_cast<const int16_t *>(src), n, op);
-    case Dtype::S8: return combine(static_cast<int8_t *>(dst), static_cast<const int8_t *>(src), n, op);
-    default: fail("AK-TYPE-001", "global-memory atomics have no such element type");
+      return combine(static_cast<bfloat16_t*>(dst), static_cast<const bfloat16_t*>(src), n, op);
+    case Dtype::S32:
+      return combine(static_cast<int32_t*>(dst), static_cast<const int32_t*>(src), n, op);
+    case Dtype::S16:
+      return combine(static_cast<int16_t*>(dst), static_cast<const int16_t*>(src), n, op);
+    case Dtype::S8:
+      return combine(static_cast<int8_t*>(dst), static_cast<const int8_t*>(src), n, op);
+    default:
+      fail("AK-TYPE-001", "global-memory atomics have no such element type");
   }
 }
 

@@ -5,6 +5,6 @@
 
 namespace ak {
 // n elements of `type` (Other: raw bytes, n counts bytes) from src to dst.
-void write_gm(void *dst, const void *src, uint64_t bytes, Atomic op, Dtype type);
+void write_gm(void* dst, const void* src, uint64_t bytes, Atomic op, Dtype type);
 uint32_t dtype_bytes(Dtype type);
 }  // namespace ak

@@ -6,7 +6,7 @@
 
 using namespace ak;
 
-extern "C" AK_API int ak_launch(const Spec *spec, Report *report) {
+extern "C" AK_API int ak_launch(const Spec* spec, Report* report) {
   install_signal_handlers();
   Launch launch{*spec, *report, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   launch.by_kind[1].assign(launch.cores_of(true), nullptr);
@@ -15,8 +15,10 @@ extern "C" AK_API int ak_launch(const Spec *spec, Report *report) {
   launch.workers = n;
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < n; ++i) threads.emplace_back([&launch] { run_worker(launch); });
-  for (auto &t : threads) t.join();
+  for (auto& t : threads) t.join();
   return launch.aborted ? 1 : 0;
 }
 
-extern "C" AK_API uint32_t ak_abi() { return (uint32_t(sizeof(Spec)) << 16) | uint32_t(sizeof(Report)); }
+extern "C" AK_API uint32_t ak_abi() {
+  return (uint32_t(sizeof(Spec)) << 16) | uint32_t(sizeof(Report));
+}

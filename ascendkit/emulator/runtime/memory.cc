@@ -9,57 +9,67 @@
 
 namespace ak {
 namespace {
-uint8_t *map_guarded(uint64_t bytes) {
-  void *p = mmap(nullptr, bytes + 2 * kGuardBytes, PROT_NONE,
+uint8_t* map_guarded(uint64_t bytes) {
+  void* p = mmap(nullptr, bytes + 2 * kGuardBytes, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
-  auto *body = static_cast<uint8_t *>(p) + kGuardBytes;
+  auto* body = static_cast<uint8_t*>(p) + kGuardBytes;
   uint64_t pages = (bytes + 4095) & ~uint64_t(4095);
   if (mprotect(body, pages, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
   return body;
 }
 
 std::mutex bank_mutex;
-std::vector<Bank *> bank_pool;
+std::vector<Bank*> bank_pool;
 }  // namespace
 
-uint8_t *Bank::of(Space space, uint32_t sub) const {
+uint8_t* Bank::of(Space space, uint32_t sub) const {
   switch (space) {
-    case Space::UB: return ub[sub];
-    case Space::L1: return l1;
-    case Space::L0A: return l0a;
-    case Space::L0B: return l0b;
-    case Space::L0C: return l0c;
-    case Space::BT: return bt;
-    case Space::FB: return fb;
-    case Space::MXA: return mxa;
-    case Space::MXB: return mxb;
-    case Space::GM: break;
+    case Space::UB:
+      return ub[sub];
+    case Space::L1:
+      return l1;
+    case Space::L0A:
+      return l0a;
+    case Space::L0B:
+      return l0b;
+    case Space::L0C:
+      return l0c;
+    case Space::BT:
+      return bt;
+    case Space::FB:
+      return fb;
+    case Space::MXA:
+      return mxa;
+    case Space::MXB:
+      return mxb;
+    case Space::GM:
+      break;
   }
   return nullptr;
 }
 
 uint64_t capacity(Space space) {
-  constexpr uint64_t bytes[] = {~uint64_t(0), kUbBytes, kL1Bytes,    kL0ABytes,  kL0BBytes,
+  constexpr uint64_t bytes[] = {~uint64_t(0), kUbBytes, kL1Bytes, kL0ABytes,   kL0BBytes,
                                 kL0CBytes,    kBtBytes, kFbBytes, kScaleBytes, kScaleBytes};
   return bytes[int(space)];
 }
 
-const char *space_name(Space space) {
-  constexpr const char *names[] = {"GM", "UB", "L1", "L0A", "L0B",
-                                   "L0C", "BT", "FB", "L0A scale area", "L0B scale area"};
+const char* space_name(Space space) {
+  constexpr const char* names[] = {
+      "GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB", "L0A scale area", "L0B scale area"};
   return names[int(space)];
 }
 
-Bank *acquire_bank(bool cube, uint32_t vector_cores) {
-  Bank *bank = nullptr;
+Bank* acquire_bank(bool cube, uint32_t vector_cores) {
+  Bank* bank = nullptr;
   {
     std::lock_guard<std::mutex> hold(bank_mutex);
     if (!bank_pool.empty()) bank = bank_pool.back(), bank_pool.pop_back();
   }
   if (!bank) {
     bank = new Bank;
-    for (auto &u : bank->ub) u = map_guarded(kUbBytes);
+    for (auto& u : bank->ub) u = map_guarded(kUbBytes);
     bank->l1 = map_guarded(kL1Bytes);
     bank->l0a = map_guarded(kL0ABytes);
     bank->l0b = map_guarded(kL0BBytes);
@@ -77,7 +87,7 @@ Bank *acquire_bank(bool cube, uint32_t vector_cores) {
   return bank;
 }
 
-void release_bank(Bank *bank) {
+void release_bank(Bank* bank) {
   std::lock_guard<std::mutex> hold(bank_mutex);
   bank_pool.push_back(bank);
 }

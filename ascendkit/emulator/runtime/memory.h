@@ -16,15 +16,15 @@ constexpr uint64_t kGuardBytes = 16 << 20;
 constexpr uint8_t kPoison = 0xff;  // NaN in every float format, -1 in every integer
 
 struct Bank {
-  uint8_t *ub[2];
+  uint8_t* ub[2];
   uint8_t *l1, *l0a, *l0b, *l0c, *bt, *fb, *mxa, *mxb;
-  uint8_t *of(Space space, uint32_t sub) const;
+  uint8_t* of(Space space, uint32_t sub) const;
 };
 uint64_t capacity(Space space);
-const char *space_name(Space space);
+const char* space_name(Space space);
 
 // Poisoned memories for one block; cube memories are only touched when `cube`.
-Bank *acquire_bank(bool cube, uint32_t vector_cores);
-void release_bank(Bank *bank);
+Bank* acquire_bank(bool cube, uint32_t vector_cores);
+void release_bank(Bank* bank);
 
 }  // namespace ak

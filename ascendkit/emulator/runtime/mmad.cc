@@ -7,28 +7,42 @@
 namespace ak {
 namespace {
 
-float load_elem(const uint8_t *tile, uint64_t index, Dtype type) {
+float load_elem(const uint8_t* tile, uint64_t index, Dtype type) {
   switch (type) {
-    case Dtype::F32: return reinterpret_cast<const float *>(tile)[index];
-    case Dtype::F16: return float(reinterpret_cast<const half *>(tile)[index]);
-    case Dtype::BF16: return float(reinterpret_cast<const bfloat16_t *>(tile)[index]);
-    case Dtype::S8: return reinterpret_cast<const int8_t *>(tile)[index];
-    case Dtype::U8: return tile[index];
-    case Dtype::E4M3: return decode<E4M3>(tile[index]);
-    case Dtype::E5M2: return decode<E5M2>(tile[index]);
-    case Dtype::E2M1: return decode<E2M1>((tile[index / 2] >> (4 * (index & 1))) & 0xf);
-    case Dtype::E1M2: return decode<E1M2>((tile[index / 2] >> (4 * (index & 1))) & 0xf);
-    default: return 0;
+    case Dtype::F32:
+      return reinterpret_cast<const float*>(tile)[index];
+    case Dtype::F16:
+      return float(reinterpret_cast<const half*>(tile)[index]);
+    case Dtype::BF16:
+      return float(reinterpret_cast<const bfloat16_t*>(tile)[index]);
+    case Dtype::S8:
+      return reinterpret_cast<const int8_t*>(tile)[index];
+    case Dtype::U8:
+      return tile[index];
+    case Dtype::E4M3:
+      return decode<E4M3>(tile[index]);
+    case Dtype::E5M2:
+      return decode<E5M2>(tile[index]);
+    case Dtype::E2M1:
+      return decode<E2M1>((tile[index / 2] >> (4 * (index & 1))) & 0xf);
+    case Dtype::E1M2:
+      return decode<E1M2>((tile[index / 2] >> (4 * (index & 1))) & 0xf);
+    default:
+      return 0;
   }
 }
 uint32_t elem_bits(Dtype type) {
   switch (type) {
-    case Dtype::F32: return 32;
+    case Dtype::F32:
+      return 32;
     case Dtype::F16:
-    case Dtype::BF16: return 16;
+    case Dtype::BF16:
+      return 16;
     case Dtype::E2M1:
-    case Dtype::E1M2: return 4;
-    default: return 8;
+    case Dtype::E1M2:
+      return 4;
+    default:
+      return 8;
   }
 }
 // HF32 keeps 11 mantissa bits of a float32.
@@ -37,17 +51,20 @@ float to_hf32(float x, asc_hf32_round_mode mode) {
   uint32_t u = float_to_bits(x);
   if ((u & 0x7f800000) == 0x7f800000) return x;
   uint32_t tie = 1u << (kHf32Drop - 1);
-  uint32_t bias = mode == asc_hf32_round_mode::NEAREST_AWAY ? tie : tie - 1 + ((u >> kHf32Drop) & 1);
+  uint32_t bias =
+      mode == asc_hf32_round_mode::NEAREST_AWAY ? tie : tie - 1 + ((u >> kHf32Drop) & 1);
   return bits_to_float((u + bias) & ~((1u << kHf32Drop) - 1));
 }
 
-// Unpacks rows x k of an L0 tile (fractals [k / C0][rows / 16][16][C0]) into `out`, k-major: out[k][row].
+// Unpacks rows x k of an L0 tile (fractals [k / C0][rows / 16][16][C0]) into `out`, k-major:
+// out[k][row].
 struct Tile {
   const uint8_t *data, *scales;
   Dtype type;
   uint32_t rows, k;
 };
-void unpack(const Tile &t, uint32_t pitch, std::vector<double> &out, bool hf32, asc_hf32_round_mode round) {
+void unpack(const Tile& t, uint32_t pitch, std::vector<double>& out, bool hf32,
+            asc_hf32_round_mode round) {
   uint32_t c0 = 256 / elem_bits(t.type), blocks = (t.rows + 15) / 16, pairs = (t.k + 63) / 64;
   out.assign(size_t(t.k) * pitch, 0.0);
   for (uint32_t k = 0; k < t.k; ++k)
@@ -65,8 +82,8 @@ void unpack(const Tile &t, uint32_t pitch, std::vector<double> &out, bool hf32, 
 }
 
 // c[m][n] += sum over k, with N padded to whole vectors so that the inner loop has no tail.
-void accumulate(const std::vector<double> &a, const std::vector<double> &b, uint32_t m, uint32_t k,
-                uint32_t a_pitch, uint32_t n_pitch, double *c) {
+void accumulate(const std::vector<double>& a, const std::vector<double>& b, uint32_t m, uint32_t k,
+                uint32_t a_pitch, uint32_t n_pitch, double* c) {
   constexpr uint32_t kRows = 4, kCols = 32;
   for (uint32_t n0 = 0; n0 < n_pitch; n0 += kCols)
     for (uint32_t m0 = 0; m0 < m; m0 += kRows) {
@@ -74,8 +91,8 @@ void accumulate(const std::vector<double> &a, const std::vector<double> &b, uint
       for (uint32_t i = 0; i < kRows; ++i)
         for (uint32_t j = 0; j < kCols; ++j) sum[i][j] = c[size_t(m0 + i) * n_pitch + n0 + j];
       for (uint32_t x = 0; x < k; ++x) {
-        const double *row = &b[size_t(x) * n_pitch + n0];
-        const double *col = &a[size_t(x) * a_pitch + m0];
+        const double* row = &b[size_t(x) * n_pitch + n0];
+        const double* col = &a[size_t(x) * a_pitch + m0];
         for (uint32_t i = 0; i < kRows; ++i)
           for (uint32_t j = 0; j < kCols; ++j) sum[i][j] += col[i] * row[j];
       }
@@ -84,7 +101,7 @@ void accumulate(const std::vector<double> &a, const std::vector<double> &b, uint
     }
 }
 
-void run_mmad(const Mmad &p, bool hf32, asc_hf32_round_mode round, const Bank &bank) {
+void run_mmad(const Mmad& p, bool hf32, asc_hf32_round_mode round, const Bank& bank) {
   uint32_t blocks = (p.m + 15) / 16;
   uint32_t a_pitch = (p.m + 3) / 4 * 4, n_pitch = (p.n + 31) / 32 * 32;
   static thread_local std::vector<double> a, b, c;
@@ -94,29 +111,32 @@ void run_mmad(const Mmad &p, bool hf32, asc_hf32_round_mode round, const Bank &b
   unpack(tb, n_pitch, b, hf32, round);
   c.assign(size_t(a_pitch) * n_pitch, 0.0);
   bool integer = p.c_type == Dtype::S32;
-  uint8_t *out = bank.l0c + p.c;
+  uint8_t* out = bank.l0c + p.c;
   auto at = [&](uint32_t m, uint32_t n) {
     return (uint64_t(n / 16) * blocks + m / 16) * 256 + (m % 16) * 16 + n % 16;
   };
   if (!p.clear)
     for (uint32_t m = 0; m < p.m; ++m)
       for (uint32_t n = 0; n < p.n; ++n)
-        c[size_t(m) * n_pitch + n] = integer ? double(reinterpret_cast<int32_t *>(out)[at(m, n)])
-                                             : double(reinterpret_cast<float *>(out)[at(m, n)]);
+        c[size_t(m) * n_pitch + n] = integer ? double(reinterpret_cast<int32_t*>(out)[at(m, n)])
+                                             : double(reinterpret_cast<float*>(out)[at(m, n)]);
   accumulate(a, b, p.m, p.k, a_pitch, n_pitch, c.data());
   for (uint32_t m = 0; m < p.m; ++m)
     for (uint32_t n = 0; n < p.n; ++n) {
       double v = c[size_t(m) * n_pitch + n];
-      if (integer) reinterpret_cast<int32_t *>(out)[at(m, n)] = int32_t(int64_t(v));
-      else reinterpret_cast<float *>(out)[at(m, n)] = float(v);
+      if (integer)
+        reinterpret_cast<int32_t*>(out)[at(m, n)] = int32_t(int64_t(v));
+      else
+        reinterpret_cast<float*>(out)[at(m, n)] = float(v);
     }
 }
 
-bool legal(const Mmad &p) {
+bool legal(const Mmad& p) {
   auto fp8 = [](Dtype t) { return t == Dtype::E4M3 || t == Dtype::E5M2; };
   auto fp4 = [](Dtype t) { return t == Dtype::E2M1 || t == Dtype::E1M2; };
   if (p.scaled)
-    return p.c_type == Dtype::F32 && ((fp8(p.a_type) && fp8(p.b_type)) || (fp4(p.a_type) && fp4(p.b_type)));
+    return p.c_type == Dtype::F32 &&
+           ((fp8(p.a_type) && fp8(p.b_type)) || (fp4(p.a_type) && fp4(p.b_type)));
   if (p.c_type == Dtype::S32) return p.a_type == Dtype::S8 && p.b_type == Dtype::S8;
   if (p.c_type != Dtype::F32) return false;
   return (p.a_type == p.b_type &&
@@ -126,7 +146,7 @@ bool legal(const Mmad &p) {
 }  // namespace
 
 void mmad(Mmad p) {
-  const char *op = p.scaled ? "asc_mmad_mx" : "asc_mmad";
+  const char* op = p.scaled ? "asc_mmad_mx" : "asc_mmad";
   if (!core().aic) fail("AK-CORE-001", "%s runs on the cube core", op);
   if (!legal(p)) fail("AK-TYPE-002", "%s has no such combination of element types", op);
   if (p.bias) fail("AK-UNSUPPORTED-002", "%s with a bias table is not emulated", op);
@@ -136,7 +156,7 @@ void mmad(Mmad p) {
   check_local(op, Space::L0A, p.a, (p.k + ac0 - 1) / ac0 * m1 * 512, 512);
   check_local(op, Space::L0B, p.b, (p.k + bc0 - 1) / bc0 * n1 * 512, 512);
   check_local(op, Space::L0C, p.c, n1 * m1 * 1024, 64);
-  Modes &m = core().modes;
+  Modes& m = core().modes;
   bool hf32 = m.hf32 && p.a_type == Dtype::F32;
   on_pipe(PIPE_M, [=, round = m.hf32_round, bank = core().block->bank] {
     run_mmad(p, hf32, round, *bank);

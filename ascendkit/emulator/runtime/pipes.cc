@@ -3,20 +3,20 @@
 
 namespace ak {
 
-thread_local Worker *worker = nullptr;
+thread_local Worker* worker = nullptr;
 __thread uint32_t site = 0;
 
 namespace {
 constexpr size_t kQueueLimit = 4096;
 
 uint64_t next_random() {  // xorshift64*: the adversarial order only needs to be seeded and cheap
-  uint64_t &x = worker->rng;
+  uint64_t& x = worker->rng;
   x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
   return x * 0x2545f4914f6cdd1dull;
 }
 
-bool step_head(Core &c, int pipe) {
-  auto &q = c.queue[pipe];
+bool step_head(Core& c, int pipe) {
+  auto& q = c.queue[pipe];
   if (q.empty()) return false;
   uint32_t issued_at = site;
   site = q.front().site;
@@ -30,19 +30,19 @@ bool step_head(Core &c, int pipe) {
 }
 }  // namespace
 
-const char *pipe_name(int pipe) {
-  constexpr const char *names[] = {"PIPE_S",    "PIPE_V",    "PIPE_M",   "PIPE_MTE1",
+const char* pipe_name(int pipe) {
+  constexpr const char* names[] = {"PIPE_S",    "PIPE_V",    "PIPE_M",   "PIPE_MTE1",
                                    "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX", "PIPE_ALL"};
   return names[pipe];
 }
 
 bool pipe_idle(pipe_t pipe) {
-  Core &c = core();
+  Core& c = core();
   return pipe == PIPE_S || (c.queue[pipe].empty() && !worker->launch->spec.replay);
 }
 
-void enqueue(pipe_t pipe, Task *task) {
-  Core &c = core();
+void enqueue(pipe_t pipe, Task* task) {
+  Core& c = core();
   c.queue[pipe].push_back({std::unique_ptr<Task>(task), site});
   if (worker->launch->spec.replay && next_random() % 3 == 0) pump(c);
   // A scalar core that runs far ahead of a blocked pipe stalls, as it does behind a full queue.
@@ -51,7 +51,7 @@ void enqueue(pipe_t pipe, Task *task) {
                 [pipe] { return std::string("room in the queue of ") + pipe_name(pipe); });
 }
 
-void pump(Core &c) {
+void pump(Core& c) {
   if (c.pumping) return;  // a task that releases another pipe is inside the outer loop already
   c.pumping = true;
   if (worker->launch->spec.replay) {
@@ -72,8 +72,8 @@ void pump(Core &c) {
   c.pumping = false;
 }
 
-void block_until(const std::function<bool()> &ready, const std::function<std::string()> &what) {
-  Core &c = core();
+void block_until(const std::function<bool()>& ready, const std::function<std::string()>& what) {
+  Core& c = core();
   for (;;) {
     pump(c);
     if (ready()) break;

@@ -6,31 +6,35 @@
 namespace ak {
 namespace {
 std::mutex slot_mutex;
-Slot *slots = nullptr;
+Slot* slots = nullptr;
 std::mutex stream_mutex;
 std::vector<char> stream;  // of the last traced launch, blocks in order of completion
 // Records of a running block are gathered per worker and appended when the block ends.
 thread_local std::unordered_map<uint32_t, std::vector<char>> open_records;
 
-void append(std::vector<char> &to, const void *p, size_t n) {
-  to.insert(to.end(), static_cast<const char *>(p), static_cast<const char *>(p) + n);
+void append(std::vector<char>& to, const void* p, size_t n) {
+  to.insert(to.end(), static_cast<const char*>(p), static_cast<const char*>(p) + n);
 }
 }  // namespace
 
-Slot *slot(const char *name) {
+Slot* slot(const char* name) {
   std::lock_guard<std::mutex> hold(slot_mutex);
-  for (Slot *s = slots; s; s = s->next)
+  for (Slot* s = slots; s; s = s->next)
     if (std::strcmp(s->name, name) == 0) return s;
   slots = new Slot{strdup(name), 0, 0, slots};
   return slots;
 }
 
-void corrupt(uint32_t kind, void *result, uint32_t bytes, uint32_t lane_bytes) {
-  auto *p = static_cast<uint8_t *>(result);
+void corrupt(uint32_t kind, void* result, uint32_t bytes, uint32_t lane_bytes) {
+  auto* p = static_cast<uint8_t*>(result);
   switch (kind) {
-    case 1: p[0] ^= 1; break;                          // rounding: last bit of lane 0
-    case 2: p[lane_bytes - 1] ^= 0x80; break;          // sign of lane 0
-    case 3:  // mask: lane 1 dropped
+    case 1:
+      p[0] ^= 1;
+      break;  // rounding: last bit of lane 0
+    case 2:
+      p[lane_bytes - 1] ^= 0x80;
+      break;  // sign of lane 0
+    case 3:   // mask: lane 1 dropped
       if (bytes > lane_bytes) std::memset(p + lane_bytes, 0, lane_bytes);
       break;
     default:  // stride: shifted by one lane
@@ -38,38 +42,38 @@ void corrupt(uint32_t kind, void *result, uint32_t bytes, uint32_t lane_bytes) {
   }
 }
 
-uint32_t fault_of(const char *op) { return slot(op)->fault; }
+uint32_t fault_of(const char* op) { return slot(op)->fault; }
 
-void record(const char *op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
+void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
             uint64_t a1) {
-  Slot *s = slot(op);
+  Slot* s = slot(op);
   __atomic_fetch_add(&s->count, 1, __ATOMIC_RELAXED);
   if (worker->launch->spec.trace < 2) return;
-  Core &c = core();
-  RecordHead head{slot_index(s), site, c.block->index, uint8_t(pipe), c.aic,
-                  uint8_t(c.sub), uint8_t(accesses.size()), {a0, a1}};
-  auto &out = open_records[c.block->index];
+  Core& c = core();
+  RecordHead head{slot_index(s), site,           c.block->index,           uint8_t(pipe),
+                  c.aic,         uint8_t(c.sub), uint8_t(accesses.size()), {a0, a1}};
+  auto& out = open_records[c.block->index];
   append(out, &head, sizeof head);
-  for (const Access &a : accesses) append(out, &a, sizeof a);
+  for (const Access& a : accesses) append(out, &a, sizeof a);
 }
 
-uint32_t slot_index(const Slot *s) {
+uint32_t slot_index(const Slot* s) {
   uint32_t n = 0;
-  for (const Slot *t = s->next; t; t = t->next) ++n;  // the oldest slot is number 0
+  for (const Slot* t = s->next; t; t = t->next) ++n;  // the oldest slot is number 0
   return n;
 }
 
-void trace_op(const Slot *) {}
+void trace_op(const Slot*) {}
 
-void trace_access(const void *, uint32_t, bool) {}
+void trace_access(const void*, uint32_t, bool) {}
 
-bool trace_sync(const char *op, int pipe, int other, uint32_t id) {
+bool trace_sync(const char* op, int pipe, int other, uint32_t id) {
   if (!tracing()) return false;
   record(op, pipe, {}, uint64_t(other), id);
   return fault_of(op) != 0;
 }
 
-void finish_block(Block &block) {
+void finish_block(Block& block) {
   auto it = open_records.find(block.index);
   if (it == open_records.end()) return;
   std::lock_guard<std::mutex> hold(stream_mutex);
@@ -77,7 +81,7 @@ void finish_block(Block &block) {
   open_records.erase(it);
 }
 
-Access range(Space space, const void *p, uint64_t bytes, bool write) {
+Access range(Space space, const void* p, uint64_t bytes, bool write) {
   return rows(space, uint64_t(p), 1, bytes, int64_t(bytes), write, core().sub);
 }
 Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t stride, bool write,
@@ -88,12 +92,12 @@ Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t 
 }  // namespace ak
 
 extern "C" {
-AK_API const ak::Slot *ak_slots() { return ak::slots; }
-AK_API void ak_set_fault(const char *name, uint32_t kind) { ak::slot(name)->fault = kind; }
+AK_API const ak::Slot* ak_slots() { return ak::slots; }
+AK_API void ak_set_fault(const char* name, uint32_t kind) { ak::slot(name)->fault = kind; }
 AK_API void ak_clear_slots() {
-  for (ak::Slot *s = ak::slots; s; s = s->next) s->count = 0, s->fault = 0;
+  for (ak::Slot* s = ak::slots; s; s = s->next) s->count = 0, s->fault = 0;
 }
-AK_API uint64_t ak_stream(const char **data) {
+AK_API uint64_t ak_stream(const char** data) {
   *data = ak::stream.data();
   return ak::stream.size();
 }

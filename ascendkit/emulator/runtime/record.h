@@ -15,24 +15,24 @@ struct Access {
   int64_t stride;
 };
 struct RecordHead {
-  uint32_t op, site;       // op indexes the slot table
+  uint32_t op, site;  // op indexes the slot table
   uint32_t block;
   uint8_t pipe, aic, sub, accesses;
-  uint64_t argument[2];    // sync: other pipe and id; mmad: shape; SIMT: threads
+  uint64_t argument[2];  // sync: other pipe and id; mmad: shape; SIMT: threads
 };
 
-void record(const char *op, int pipe, std::initializer_list<Access> accesses, uint64_t a0 = 0,
+void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0 = 0,
             uint64_t a1 = 0);
-Access range(Space space, const void *p, uint64_t bytes, bool write);
+Access range(Space space, const void* p, uint64_t bytes, bool write);
 Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t stride, bool write,
             uint32_t sub = 0);
 inline bool tracing() { return worker->launch->spec.trace != 0; }
 // The fault a test has armed in `op`: 0 for none, else a kind of corrupt().
-uint32_t fault_of(const char *op);
+uint32_t fault_of(const char* op);
 // Instructions that set or order something do nothing when a fault is armed.
-inline bool dropped(const char *op) { return tracing() && fault_of(op); }
+inline bool dropped(const char* op) { return tracing() && fault_of(op); }
 // Instructions that write spoil what they have written.
-inline void spoil(const char *op, void *result, uint64_t bytes, uint32_t lane_bytes) {
+inline void spoil(const char* op, void* result, uint64_t bytes, uint32_t lane_bytes) {
   if (!tracing()) return;
   if (uint32_t kind = fault_of(op)) corrupt(kind, result, uint32_t(bytes), lane_bytes);
 }

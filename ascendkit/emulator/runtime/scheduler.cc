@@ -20,12 +20,12 @@ constexpr size_t kCoreStack = 512 << 10;
 std::mutex idle_mutex;
 std::condition_variable idle_changed;
 
-void core_main(void *argument) {
-  Core &c = *static_cast<Core *>(argument);
+void core_main(void* argument) {
+  Core& c = *static_cast<Core*>(argument);
   worker->launch->spec.entry(worker->launch->spec.args);
   block_until(
       [&c] {
-        for (auto &q : c.queue)
+        for (auto& q : c.queue)
           if (!q.empty()) return false;
         return true;
       },
@@ -35,7 +35,7 @@ void core_main(void *argument) {
   __builtin_unreachable();
 }
 
-void resume(Core &c) {
+void resume(Core& c) {
   worker->current = &c;
   block_idx = c.block->index;
   blockIdx.x = c.block->index;
@@ -54,7 +54,7 @@ void resume(Core &c) {
   if (c.done) release_stack(c.fiber);
 }
 
-bool start_block(Launch &launch) {
+bool start_block(Launch& launch) {
   uint32_t limit = launch.spec.cores * (launch.spec.kind == uint32_t(Kind::Vector) ? 2 : 1);
   if (launch.active.fetch_add(1) >= limit) {
     launch.active.fetch_sub(1);
@@ -79,19 +79,20 @@ bool start_block(Launch &launch) {
   if (kind == Kind::Vector) add(false, 0, index);
   if (kind == Kind::Mixed)
     for (uint32_t s = 0; s < 2; ++s) add(false, s, 2 * index + s);
-  block->bank = acquire_bank(kind != Kind::Vector,
-                             kind == Kind::Vector ? 1 : kind == Kind::Mixed ? 2 : 0);
+  block->bank = acquire_bank(kind != Kind::Vector, kind == Kind::Vector  ? 1
+                                                   : kind == Kind::Mixed ? 2
+                                                                         : 0);
   worker->blocks.push_back(std::move(block));
   return true;
 }
 
 // Runs every live core of this worker once. Returns whether anything moved.
-bool sweep(Launch &launch, bool &polling) {
+bool sweep(Launch& launch, bool& polling) {
   bool moved = false;
   for (size_t b = 0; b < worker->blocks.size();) {
-    Block &block = *worker->blocks[b];
+    Block& block = *worker->blocks[b];
     bool alive = false;
-    for (auto &c : block.cores) {
+    for (auto& c : block.cores) {
       if (c->done) continue;
       if (launch.aborted) return false;
       resume(*c);
@@ -105,7 +106,7 @@ bool sweep(Launch &launch, bool &polling) {
     }
     {
       std::lock_guard<std::mutex> hold(launch.mutex);
-      for (auto &c : block.cores) launch.by_kind[c->aic][c->index] = nullptr;
+      for (auto& c : block.cores) launch.by_kind[c->aic][c->index] = nullptr;
     }
     finish_block(block);
     release_bank(block.bank);
@@ -117,18 +118,19 @@ bool sweep(Launch &launch, bool &polling) {
   return moved;
 }
 
-std::string wait_graph(Launch &launch) {
+std::string wait_graph(Launch& launch) {
   std::string text;
   std::lock_guard<std::mutex> hold(launch.mutex);
   int shown = 0;
-  for (auto &kind : launch.by_kind)
-    for (Core *c : kind) {
+  for (auto& kind : launch.by_kind)
+    for (Core* c : kind) {
       if (!c || c->done || ++shown > 12) continue;
-      if (c->waiting) text += "\n  " + c->name() + " (line " + std::to_string(c->site) +
-                              ") waits for " + c->waiting();
+      if (c->waiting)
+        text += "\n  " + c->name() + " (line " + std::to_string(c->site) + ") waits for " +
+                c->waiting();
       for (int p = 0; p < kPipes; ++p)
         if (!c->queue[p].empty())
-          if (auto *w = dynamic_cast<WaitTask *>(c->queue[p].front().task.get()))
+          if (auto* w = dynamic_cast<WaitTask*>(c->queue[p].front().task.get()))
             text += "\n  " + c->name() + " " + pipe_name(p) + " (line " +
                     std::to_string(c->queue[p].front().site) + ") waits for " + w->describe();
     }
@@ -138,7 +140,7 @@ std::string wait_graph(Launch &launch) {
   return text;
 }
 
-void report_deadlock(Launch &launch, const char *what) {
+void report_deadlock(Launch& launch, const char* what) {
   std::string graph = wait_graph(launch);
   std::lock_guard<std::mutex> hold(launch.mutex);
   if (launch.aborted.exchange(true)) return;
@@ -147,7 +149,7 @@ void report_deadlock(Launch &launch, const char *what) {
 }
 
 // Waits until another worker changes something this one could wait for. False: nobody can.
-bool wait_for_others(Launch &launch, uint64_t seen) {
+bool wait_for_others(Launch& launch, uint64_t seen) {
   std::unique_lock<std::mutex> hold(idle_mutex);
   if (launch.idle.fetch_add(1) + 1 >= launch.workers && launch.epoch == seen) {
     hold.unlock();
@@ -167,13 +169,13 @@ std::string Core::name() const {
   std::string n = aic ? "AIC" : "AIV" + std::to_string(sub);
   return "block " + std::to_string(block->index) + " " + n;
 }
-Core *Block::cube() const {
-  for (auto &c : cores)
+Core* Block::cube() const {
+  for (auto& c : cores)
     if (c->aic) return c.get();
   return nullptr;
 }
-Core *Block::vector(uint32_t sub) const {
-  for (auto &c : cores)
+Core* Block::vector(uint32_t sub) const {
+  for (auto& c : cores)
     if (!c->aic && c->sub == sub) return c.get();
   return nullptr;
 }
@@ -183,14 +185,14 @@ uint32_t Launch::cores_of(bool aic) const {
 
 void yield() { switch_fiber(core().fiber, worker->main); }
 
-void run_worker(Launch &launch) {
+void run_worker(Launch& launch) {
   Worker self;
   self.launch = &launch;
   self.rng = launch.spec.replay * 0x9e3779b97f4a7c15ull + 1;
   worker = &self;
   use_alternate_stack();
-  auto deadline = std::chrono::steady_clock::now() +
-                  std::chrono::duration<double>(launch.spec.timeout_s);
+  auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(launch.spec.timeout_s);
   uint64_t idle_polls = 0;
   if (sigsetjmp(self.escape, 1) == 0) {
     while (!launch.aborted) {
@@ -218,9 +220,9 @@ void run_worker(Launch &launch) {
     }
   }
   // After a failure the stacks of the remaining fibers are simply dropped back into the pool.
-  for (auto &b : self.blocks) {
+  for (auto& b : self.blocks) {
     std::lock_guard<std::mutex> hold(launch.mutex);
-    for (auto &c : b->cores) {
+    for (auto& c : b->cores) {
       launch.by_kind[c->aic][c->index] = nullptr;
       if (c->fiber.stack) release_stack(c->fiber);
     }

@@ -1,5 +1,6 @@
-// SIMT: the threads of a vector function as fibers. A thread runs until it ends, reaches a barrier or
-// a warp collective; threads that never block share one stack, so barrier-free bodies are a loop.
+// SIMT: the threads of a vector function as fibers. A thread runs until it ends, reaches a barrier
+// or a warp collective; threads that never block share one stack, so barrier-free bodies are a
+// loop.
 #include <algorithm>
 
 #include "ak/lane_math.h"
@@ -18,7 +19,7 @@ struct Thread {
   Num type = Num::U32;
   uint64_t value = 0;
   int argument = 0;
-  void *at = nullptr;  // call site of the collective, to tell divergent groups apart
+  void* at = nullptr;  // call site of the collective, to tell divergent groups apart
   uint3 index = {0, 0, 0};
 };
 }  // namespace
@@ -26,15 +27,15 @@ struct Thread {
 struct Simt {
   Fiber core;  // the core fiber's registers while a thread runs
   std::vector<Thread> threads;
-  Thread *current = nullptr;
+  Thread* current = nullptr;
   Fiber spare;
-  void (*body)(void *);
-  void *context;
+  void (*body)(void*);
+  void* context;
 };
 
 namespace {
-void thread_main(void *argument) {
-  auto &s = *static_cast<Simt *>(argument);
+void thread_main(void* argument) {
+  auto& s = *static_cast<Simt*>(argument);
   for (;;) {
     s.body(s.context);
     s.current->state = State::Ended;
@@ -42,7 +43,7 @@ void thread_main(void *argument) {
   }
 }
 
-void run_thread(Simt &s, Thread &t) {
+void run_thread(Simt& s, Thread& t) {
   if (t.state == State::Fresh) {
     if (!s.spare.stack) {
       acquire_stack(s.spare, kThreadStack);
@@ -64,17 +65,21 @@ void run_thread(Simt &s, Thread &t) {
 }
 
 template <class T>
-uint64_t fold(Warp op, const std::vector<Thread *> &group) {
+uint64_t fold(Warp op, const std::vector<Thread*>& group) {
   T acc{};
   bool first = true;
-  for (Thread *t : group) {
+  for (Thread* t : group) {
     T v;
     std::memcpy(&v, &t->value, sizeof(T));
     using C = compute_of<T>;
-    if (first) acc = v;
-    else if (op == Warp::Add) acc = T(lane::add<C>(C(acc), C(v)));
-    else if (op == Warp::Max) acc = T(lane::max<C>(C(acc), C(v)));
-    else acc = T(lane::min<C>(C(acc), C(v)));
+    if (first)
+      acc = v;
+    else if (op == Warp::Add)
+      acc = T(lane::add<C>(C(acc), C(v)));
+    else if (op == Warp::Max)
+      acc = T(lane::max<C>(C(acc), C(v)));
+    else
+      acc = T(lane::min<C>(C(acc), C(v)));
     first = false;
   }
   uint64_t bits = 0;
@@ -83,9 +88,9 @@ uint64_t fold(Warp op, const std::vector<Thread *> &group) {
 }
 // Sums fold as a butterfly over the 32 lanes, absent lanes contributing zero.
 template <class T>
-uint64_t butterfly_sum(const std::vector<Thread *> &group, const Thread *warp) {
+uint64_t butterfly_sum(const std::vector<Thread*>& group, const Thread* warp) {
   T v[kWarp] = {};
-  for (Thread *t : group) std::memcpy(&v[t - warp], &t->value, sizeof(T));
+  for (Thread* t : group) std::memcpy(&v[t - warp], &t->value, sizeof(T));
   using C = compute_of<T>;
   for (uint32_t step = kWarp / 2; step; step /= 2)
     for (uint32_t i = 0; i < step; ++i) v[i] = T(lane::add<C>(C(v[i]), C(v[i + step])));
@@ -93,26 +98,32 @@ uint64_t butterfly_sum(const std::vector<Thread *> &group, const Thread *warp) {
   std::memcpy(&bits, &v[0], sizeof(T));
   return bits;
 }
-uint64_t reduce(Warp op, Num type, const std::vector<Thread *> &group, const Thread *warp) {
+uint64_t reduce(Warp op, Num type, const std::vector<Thread*>& group, const Thread* warp) {
   switch (type) {
-    case Num::F32: return op == Warp::Add ? butterfly_sum<float>(group, warp) : fold<float>(op, group);
-    case Num::F16: return op == Warp::Add ? butterfly_sum<half>(group, warp) : fold<half>(op, group);
-    case Num::S32: return fold<int32_t>(op, group);
-    case Num::U32: return fold<uint32_t>(op, group);
-    case Num::S64: return fold<int64_t>(op, group);
-    case Num::U64: return fold<uint64_t>(op, group);
+    case Num::F32:
+      return op == Warp::Add ? butterfly_sum<float>(group, warp) : fold<float>(op, group);
+    case Num::F16:
+      return op == Warp::Add ? butterfly_sum<half>(group, warp) : fold<half>(op, group);
+    case Num::S32:
+      return fold<int32_t>(op, group);
+    case Num::U32:
+      return fold<uint32_t>(op, group);
+    case Num::S64:
+      return fold<int64_t>(op, group);
+    case Num::U64:
+      return fold<uint64_t>(op, group);
   }
   return 0;
 }
 
 // Completes the collective of the group at the lowest call site. False: no thread waits at one.
-bool resolve(Thread *warp, uint32_t n) {
-  void *site_of_group = nullptr;
+bool resolve(Thread* warp, uint32_t n) {
+  void* site_of_group = nullptr;
   for (uint32_t i = 0; i < n; ++i)
     if (warp[i].state == State::Collective && (!site_of_group || warp[i].at < site_of_group))
       site_of_group = warp[i].at;
   if (!site_of_group) return false;
-  static thread_local std::vector<Thread *> group;
+  static thread_local std::vector<Thread*> group;
   group.clear();
   uint64_t mask = 0, ballot = 0;
   for (uint32_t i = 0; i < n; ++i)
@@ -124,27 +135,29 @@ bool resolve(Thread *warp, uint32_t n) {
   Warp op = group[0]->op;
   uint64_t result = op == Warp::Add || op == Warp::Max || op == Warp::Min
                         ? reduce(op, group[0]->type, group, warp)
-                        : op == Warp::Ballot ? ballot
-                                             : mask;
+                    : op == Warp::Ballot ? ballot
+                                         : mask;
   static thread_local std::vector<uint64_t> values;
   values.clear();
-  for (Thread *t : group) {
+  for (Thread* t : group) {
     if (op != Warp::ShflXor) {
       values.push_back(result);
       continue;
     }
     uint32_t other = uint32_t(t - warp) ^ uint32_t(t->argument);
     bool there = other < n && (mask >> other & 1);
-    values.push_back(there ? warp[other].value : t->value);  // an absent lane yields one's own value
+    values.push_back(there ? warp[other].value
+                           : t->value);  // an absent lane yields one's own value
   }
-  for (size_t i = 0; i < group.size(); ++i) group[i]->value = values[i], group[i]->state = State::Ready;
+  for (size_t i = 0; i < group.size(); ++i)
+    group[i]->value = values[i], group[i]->state = State::Ready;
   return true;
 }
 }  // namespace
 
-void simt_run(cce::dim3 dim, void (*body)(void *), void *context, uint32_t at) {
+void simt_run(cce::dim3 dim, void (*body)(void*), void* context, uint32_t at) {
   site = at;
-  Core &c = core();
+  Core& c = core();
   if (c.aic) fail("AK-CORE-001", "SIMT functions run on a vector core");
   uint64_t n = uint64_t(dim.x) * dim.y * dim.z;
   if (n == 0 || n > kMaxThreads)
@@ -159,25 +172,25 @@ void simt_run(cce::dim3 dim, void (*body)(void *), void *context, uint32_t at) {
     for (uint32_t y = 0; y < dim.y; ++y)
       for (uint32_t x = 0; x < dim.x; ++x) s.threads[i++].index = {x, y, z};
   blockDim = {dim.x, dim.y, dim.z};
-  Simt *outer = c.simt;
+  Simt* outer = c.simt;
   c.simt = &s;
   for (bool alive = true; alive;) {
     alive = false;
     uint64_t at_barrier = 0, ended = 0;
     for (uint64_t w = 0; w < n; w += kWarp) {
-      Thread *warp = &s.threads[w];
+      Thread* warp = &s.threads[w];
       uint32_t lanes = uint32_t(std::min<uint64_t>(kWarp, n - w));
       do {
         for (uint32_t l = 0; l < lanes; ++l)
-          if (warp[l].state == State::Fresh || warp[l].state == State::Ready) run_thread(s, warp[l]);
+          if (warp[l].state == State::Fresh || warp[l].state == State::Ready)
+            run_thread(s, warp[l]);
       } while (resolve(warp, lanes));
-      for (uint32_t l = 0; l < lanes; ++l)
-        warp[l].state == State::Ended ? ++ended : ++at_barrier;
+      for (uint32_t l = 0; l < lanes; ++l) warp[l].state == State::Ended ? ++ended : ++at_barrier;
     }
     // Every live thread is at a barrier by now.
     if (at_barrier) {
       alive = true;
-      for (auto &t : s.threads)
+      for (auto& t : s.threads)
         if (t.state == State::Barrier) t.state = State::Ready;
     }
   }
@@ -188,16 +201,16 @@ void simt_run(cce::dim3 dim, void (*body)(void *), void *context, uint32_t at) {
 }
 
 namespace {
-Simt &running(const char *op) {
-  Simt *s = core().simt;
+Simt& running(const char* op) {
+  Simt* s = core().simt;
   if (!s || !s->current) fail("AK-SIMT-002", "%s outside a SIMT function", op);
   return *s;
 }
-void pause(Simt &s) { switch_fiber(s.current->fiber, s.core); }
+void pause(Simt& s) { switch_fiber(s.current->fiber, s.core); }
 }  // namespace
 
 void simt_barrier() {
-  Simt &s = running("asc_syncthreads");
+  Simt& s = running("asc_syncthreads");
   if (tracing()) record("asc_syncthreads", PIPE_V, {}, uint64_t(s.current - s.threads.data()));
   if (dropped("asc_syncthreads")) return;
   s.current->state = State::Barrier;
@@ -205,10 +218,11 @@ void simt_barrier() {
 }
 
 uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, int argument) {
-  constexpr const char *names[] = {"asc_shfl_xor", "asc_reduce_add.simt", "asc_reduce_max.simt", "asc_reduce_min.simt",
-                                   "asc_ballot", "asc_activemask", "coalesced_threads.sync"};
-  Simt &s = running(names[int(op)]);
-  Thread &t = *s.current;
+  constexpr const char* names[] = {
+      "asc_shfl_xor", "asc_reduce_add.simt", "asc_reduce_max.simt",   "asc_reduce_min.simt",
+      "asc_ballot",   "asc_activemask",      "coalesced_threads.sync"};
+  Simt& s = running(names[int(op)]);
+  Thread& t = *s.current;
   if (tracing()) record(names[int(op)], PIPE_V, {}, uint64_t(s.current - s.threads.data()));
   t.op = op, t.type = type, t.value = value, t.argument = argument;
   t.at = __builtin_return_address(0);
@@ -220,7 +234,7 @@ uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, 
 }
 
 uint32_t simt_lane() {
-  Simt &s = running("laneid");
+  Simt& s = running("laneid");
   uint32_t lane = uint32_t(s.current - s.threads.data()) % kWarp;
   if (tracing()) record("laneid", PIPE_V, {});
   spoil("laneid", &lane, sizeof lane, 4);

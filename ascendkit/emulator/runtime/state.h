@@ -18,7 +18,7 @@
 namespace ak {
 
 constexpr int kPipes = 7, kEvents = 8, kLocks = 32, kFlags = 32;
-const char *pipe_name(int pipe);
+const char* pipe_name(int pipe);
 
 struct Queued {
   std::unique_ptr<Task> task;
@@ -51,7 +51,7 @@ struct Simt;
 struct Core {
   bool aic = false;
   uint32_t sub = 0, index = 0;  // index among the cores of its kind
-  Block *block = nullptr;
+  Block* block = nullptr;
   Fiber fiber;
   bool started = false, done = false, progress = false, polling = false;
   std::function<std::string()> waiting;  // what the scalar core is blocked on
@@ -62,7 +62,7 @@ struct Core {
   LockState lock[kLocks];
   std::atomic<int> cross[kFlags] = {};
   Modes modes;
-  Simt *simt = nullptr;
+  Simt* simt = nullptr;
   uint32_t polls = 0;
   std::string name() const;
 };
@@ -70,25 +70,25 @@ struct Core {
 struct Block {
   uint32_t index = 0;
   std::vector<std::unique_ptr<Core>> cores;
-  Bank *bank = nullptr;
+  Bank* bank = nullptr;
   int sub_arrived[kFlags][2] = {};    // subblock scope: arrivals of each vector core
   int block_arrived[kFlags][2] = {};  // block scope, towards the cube core
-  Core *cube() const;
-  Core *vector(uint32_t sub) const;
+  Core* cube() const;
+  Core* vector(uint32_t sub) const;
 };
 
 struct Region {
   uint64_t base, bytes;
-  const char *name;
+  const char* name;
 };
 
 enum class Kind : uint32_t { Vector, Cube, Mixed };
 
 // What Python passes in and gets back; mirrored field by field in launch.py.
 struct Spec {
-  void (*entry)(void **);
-  void **args;
-  const Region *regions;
+  void (*entry)(void**);
+  void** args;
+  const Region* regions;
   uint64_t region_count;
   uint32_t grid, kind, cores, threads;
   uint32_t replay;  // 0: eager; else the seed of an adversarial order
@@ -104,39 +104,39 @@ struct Report {
 };
 
 struct Launch {
-  const Spec &spec;
-  Report &report;
+  const Spec& spec;
+  Report& report;
   std::mutex mutex;
   std::atomic<bool> aborted{false};
   std::atomic<uint32_t> next_block{0}, active{0}, finished{0};
   std::atomic<uint64_t> epoch{0};  // bumped by everything another worker may wait for
   std::atomic<uint32_t> idle{0}, workers{0};
-  std::vector<Core *> by_kind[2];  // [vector, cube], by index
+  std::vector<Core*> by_kind[2];  // [vector, cube], by index
   std::vector<int> inter[2][kFlags];
   uint32_t cores_of(bool aic) const;
 };
 
 struct Worker {
-  Launch *launch = nullptr;
+  Launch* launch = nullptr;
   Fiber main;
   sigjmp_buf escape;
-  Core *current = nullptr;
+  Core* current = nullptr;
   std::vector<std::unique_ptr<Block>> blocks;
   uint64_t rng = 0;
 };
-extern thread_local Worker *worker;
-inline Core &core() { return *worker->current; }
+extern thread_local Worker* worker;
+inline Core& core() { return *worker->current; }
 
 void yield();  // back to the worker; returns when this core is resumed
-void block_until(const std::function<bool()> &ready, const std::function<std::string()> &what);
-void pump(Core &c);
-void run_worker(Launch &launch);
-void check_gm(const char *op, const void *p, uint64_t bytes);
-void check_ub(const char *op, const void *p, uint64_t bytes, uint32_t align);
-uint64_t check_local(const char *op, Space space, uint64_t offset, uint64_t bytes, uint32_t align);
-bool trace_sync(const char *op, int pipe, int other, uint32_t id);  // true: a test drops it
-void finish_block(Block &block);
-uint32_t slot_index(const Slot *s);
+void block_until(const std::function<bool()>& ready, const std::function<std::string()>& what);
+void pump(Core& c);
+void run_worker(Launch& launch);
+void check_gm(const char* op, const void* p, uint64_t bytes);
+void check_ub(const char* op, const void* p, uint64_t bytes, uint32_t align);
+uint64_t check_local(const char* op, Space space, uint64_t offset, uint64_t bytes, uint32_t align);
+bool trace_sync(const char* op, int pipe, int other, uint32_t id);  // true: a test drops it
+void finish_block(Block& block);
+uint32_t slot_index(const Slot* s);
 void install_signal_handlers();
 void use_alternate_stack();
 

@@ -4,10 +4,11 @@
 namespace ak {
 namespace {
 
-void check_id(const char *what, uint32_t id, uint32_t limit) {
-  if (id >= limit) fail("AK-SYNC-001", "%s id %u is out of range: legal ids are 0..%u", what, id, limit - 1);
+void check_id(const char* what, uint32_t id, uint32_t limit) {
+  if (id >= limit)
+    fail("AK-SYNC-001", "%s id %u is out of range: legal ids are 0..%u", what, id, limit - 1);
 }
-void check_pipe(const char *what, pipe_t pipe) {
+void check_pipe(const char* what, pipe_t pipe) {
   if (pipe >= kPipes) fail("AK-SYNC-002", "%s needs one pipe, got %s", what, pipe_name(pipe));
 }
 
@@ -31,41 +32,46 @@ void wait_on(pipe_t pipe, READY ready, WHAT what) {
   enqueue(pipe, new Wait<READY>(ready, what));
 }
 
-void released(Core &c) {
-  for (auto &q : c.queue)
+void released(Core& c) {
+  for (auto& q : c.queue)
     if (!q.empty()) return pump(c);
 }
 
-void signal_core(Core *target, uint32_t id) {
+void signal_core(Core* target, uint32_t id) {
   target->cross[id].fetch_add(1);
   worker->launch->epoch.fetch_add(1);
 }
 
-void arrive_inter(Core &c, uint32_t id) {
-  Launch &launch = *worker->launch;
+void arrive_inter(Core& c, uint32_t id) {
+  Launch& launch = *worker->launch;
   std::lock_guard<std::mutex> hold(launch.mutex);
-  auto &arrived = launch.inter[c.aic][id];
+  auto& arrived = launch.inter[c.aic][id];
   uint32_t n = launch.cores_of(c.aic);
   if (arrived.empty()) arrived.assign(n, 0);
   ++arrived[c.index];
   for (int count : arrived)
     if (count == 0) return;
-  for (int &count : arrived) --count;
-  for (Core *other : launch.by_kind[c.aic])
+  for (int& count : arrived) --count;
+  for (Core* other : launch.by_kind[c.aic])
     if (other) other->cross[id].fetch_add(1);
   launch.epoch.fetch_add(1);
 }
 
-void arrive_now(Core &c, Scope scope, uint32_t id) {
-  Block &b = *c.block;
+void arrive_now(Core& c, Scope scope, uint32_t id) {
+  Block& b = *c.block;
   switch (scope) {
-    case Scope::Inter: arrive_inter(c, id); return;
+    case Scope::Inter:
+      arrive_inter(c, id);
+      return;
     case Scope::Intra:
       if (c.aic) {
         // The cube core addresses its second vector core with ids from 16.
-        if (Core *v = b.vector(id / 16)) signal_core(v, id % 16);
-        else fail("AK-SYNC-004", "intra-block arrive %u addresses a vector core this launch has not", id);
-      } else if (Core *cube = b.cube()) {
+        if (Core* v = b.vector(id / 16))
+          signal_core(v, id % 16);
+        else
+          fail("AK-SYNC-004", "intra-block arrive %u addresses a vector core this launch has not",
+               id);
+      } else if (Core* cube = b.cube()) {
         signal_core(cube, id % 16 + 16 * c.sub);
       } else {
         fail("AK-SYNC-004", "intra-block arrive in a kernel without a cube core");
@@ -74,20 +80,20 @@ void arrive_now(Core &c, Scope scope, uint32_t id) {
     case Scope::Subblock: {
       if (c.aic) fail("AK-SYNC-004", "sub-block synchronisation is between vector cores");
       ++b.sub_arrived[id][c.sub];
-      int *n = b.sub_arrived[id];
+      int* n = b.sub_arrived[id];
       bool both = b.vector(1) ? n[0] > 0 && n[1] > 0 : n[0] > 0;
       if (!both) return;
       for (uint32_t s = 0; s < 2; ++s)
-        if (Core *v = b.vector(s)) --n[s], signal_core(v, id);
+        if (Core* v = b.vector(s)) --n[s], signal_core(v, id);
       return;
     }
     case Scope::Block: {
       if (c.aic) {
         for (uint32_t s = 0; s < 2; ++s)
-          if (Core *v = b.vector(s)) signal_core(v, id);
+          if (Core* v = b.vector(s)) signal_core(v, id);
         return;
       }
-      int *n = b.block_arrived[id];
+      int* n = b.block_arrived[id];
       ++n[c.sub];
       if (n[0] > 0 && n[1] > 0 && b.cube()) --n[0], --n[1], signal_core(b.cube(), id);
       return;
@@ -99,7 +105,7 @@ void arrive_now(Core &c, Scope scope, uint32_t id) {
 void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
   check_pipe("asc_sync_notify", from), check_pipe("asc_sync_notify", to);
   check_id("event", id, kEvents);
-  Core &c = core();
+  Core& c = core();
   if (trace_sync("asc_sync_notify", from, to, id)) return;
   on_pipe(from, [&c, from, to, id] {
     ++c.flag[from][to][id];
@@ -110,7 +116,7 @@ void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
 void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
   check_pipe("asc_sync_wait", from), check_pipe("asc_sync_wait", to);
   check_id("event", id, kEvents);
-  Core &c = core();
+  Core& c = core();
   if (trace_sync("asc_sync_wait", from, to, id)) return;
   wait_on(
       to,
@@ -126,11 +132,11 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
 }
 
 void sync_all() {
-  Core &c = core();
+  Core& c = core();
   if (trace_sync("asc_sync", PIPE_ALL, PIPE_ALL, 0)) return;
   block_until(
       [&c] {
-        for (auto &q : c.queue)
+        for (auto& q : c.queue)
           if (!q.empty()) return false;
         return true;
       },
@@ -142,7 +148,7 @@ void sync_pipe(pipe_t pipe) { trace_sync("asc_sync_pipe", pipe, pipe, 0); }
 void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   check_pipe("asc_lock", pipe);
   check_id("lock", id, kLocks);
-  Core &c = core();
+  Core& c = core();
   if (trace_sync("asc_lock", pipe, PIPE_ALL, id)) return;
   if (mode == ASC_LOCK_NON_BLOCK) return;  // takes its place in the order, waits for nobody
   uint64_t before = c.lock[id].issued;
@@ -155,7 +161,7 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
 void unlock(pipe_t pipe, uint32_t id, asc_lock_mode) {
   check_pipe("asc_unlock", pipe);
   check_id("lock", id, kLocks);
-  Core &c = core();
+  Core& c = core();
   if (trace_sync("asc_unlock", pipe, PIPE_ALL, id)) return;
   ++c.lock[id].issued;
   on_pipe(pipe, [&c, id] {
@@ -165,23 +171,23 @@ void unlock(pipe_t pipe, uint32_t id, asc_lock_mode) {
 }
 
 void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
-  constexpr const char *names[] = {"asc_sync_inter_arrive", "asc_sync_subblock_arrive",
+  constexpr const char* names[] = {"asc_sync_inter_arrive", "asc_sync_subblock_arrive",
                                    "asc_sync_block_arrive", "asc_sync_intra_arrive"};
   check_pipe(names[int(scope)], pipe);
-  Core &c = core();
+  Core& c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
   if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
   on_pipe(pipe, [&c, scope, id] { arrive_now(c, scope, id); });
 }
 
 void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
-  constexpr const char *names[] = {"asc_sync_inter_wait", "asc_sync_subblock_wait",
+  constexpr const char* names[] = {"asc_sync_inter_wait", "asc_sync_subblock_wait",
                                    "asc_sync_block_wait", "asc_sync_intra_wait"};
   check_pipe(names[int(scope)], pipe);
-  Core &c = core();
+  Core& c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
   if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
-  const char *name = names[int(scope)];
+  const char* name = names[int(scope)];
   wait_on(
       pipe,
       [&c, id] {

@@ -35,13 +35,19 @@ inline float round_magnitude(float t, Round mode, bool negative) {
   float down = even > t ? even - 1.0f : even;
   bool exact = down == t;
   switch (mode) {
-    case Round::Even: return even;
+    case Round::Even:
+      return even;
     case Round::Away:
-    case Round::HalfAway: return t - down >= 0.5f ? down + 1.0f : down;
-    case Round::Floor: return exact || !negative ? down : down + 1.0f;
-    case Round::Ceil: return exact || negative ? down : down + 1.0f;
-    case Round::Zero: return down;
-    case Round::Odd: return exact ? down : (int32_t(down) & 1 ? down : down + 1.0f);
+    case Round::HalfAway:
+      return t - down >= 0.5f ? down + 1.0f : down;
+    case Round::Floor:
+      return exact || !negative ? down : down + 1.0f;
+    case Round::Ceil:
+      return exact || negative ? down : down + 1.0f;
+    case Round::Zero:
+      return down;
+    case Round::Odd:
+      return exact ? down : (int32_t(down) & 1 ? down : down + 1.0f);
   }
   return even;
 }
@@ -68,13 +74,15 @@ inline uint32_t encode(float x, Round mode, bool saturate) {
     scaled = magnitude * bits_to_float(uint32_t(F::man_bits - e + 127) << 23);
   }
   scaled = huge ? 0.0f : scaled;
-  uint32_t code = (uint32_t(e - F::emin) << F::man_bits) + uint32_t(int32_t(round_magnitude(scaled, mode, negative)));
+  uint32_t code = (uint32_t(e - F::emin) << F::man_bits) +
+                  uint32_t(int32_t(round_magnitude(scaled, mode, negative)));
   bool over = huge || code > F::max_finite;
   bool is_nan = a > 0x7f800000;
   bool is_inf = a == 0x7f800000;
   // Overflow without saturation: the IEEE formats go to infinity unless the mode rounds inwards.
-  bool inwards = !is_inf && (mode == Round::Zero || mode == Round::Odd ||
-                             (mode == Round::Floor && !negative) || (mode == Round::Ceil && negative));
+  bool inwards =
+      !is_inf && (mode == Round::Zero || mode == Round::Odd ||
+                  (mode == Round::Floor && !negative) || (mode == Round::Ceil && negative));
   uint32_t overflow = F::top == Top::Finite ? F::max_finite
                       : saturate || inwards ? F::max_finite
                       : F::top == Top::Ieee ? F::inf
@@ -92,8 +100,7 @@ inline float decode(uint32_t code) {
   float value = e == 0 ? subnormal : normal;
   if constexpr (F::top == Top::Ieee)
     value = mag >= F::inf ? bits_to_float(mag == F::inf ? 0x7f800000u : 0x7fc00000u) : value;
-  if constexpr (F::top == Top::NanOnly)
-    value = mag == F::all ? bits_to_float(0x7fc00000u) : value;
+  if constexpr (F::top == Top::NanOnly) value = mag == F::all ? bits_to_float(0x7fc00000u) : value;
   return bits_to_float(float_to_bits(value) | sign);
 }
 

@@ -1,22 +1,32 @@
 // Conversion of one value between any two element types, under a rounding and saturation mode.
 #pragma once
 
+#include <limits>
+
 #include "ak/codec.h"
 #include "ak/lane_math.h"
 
-#include <limits>
-
 namespace ak {
 template <class T>
-struct FormatOf { using type = void; };
+struct FormatOf {
+  using type = void;
+};
 template <>
-struct FormatOf<half> { using type = F16; };
+struct FormatOf<half> {
+  using type = F16;
+};
 template <>
-struct FormatOf<bfloat16_t> { using type = BF16; };
+struct FormatOf<bfloat16_t> {
+  using type = BF16;
+};
 template <>
-struct FormatOf<float8_e4m3_t> { using type = E4M3; };
+struct FormatOf<float8_e4m3_t> {
+  using type = E4M3;
+};
 template <>
-struct FormatOf<float8_e5m2_t> { using type = E5M2; };
+struct FormatOf<float8_e5m2_t> {
+  using type = E5M2;
+};
 template <class T>
 using format_of = typename FormatOf<T>::type;
 template <class T>
@@ -30,21 +40,31 @@ constexpr Round round_of(tag::Rounding r) {
 
 template <class T>
 inline float to_float(uint_of<T> bits) {
-  if constexpr (std::is_same_v<T, float>) return bits_to_float(bits);
-  else if constexpr (std::is_same_v<T, bfloat16_t>) return bf16_bits_to_float(bits);
-  else if constexpr (std::is_same_v<T, half>) return half_bits_to_float(bits);
-  else if constexpr (std::is_same_v<T, float8_e8m0_t>) return decode_e8m0(bits);
-  else return decode<format_of<T>>(bits);
+  if constexpr (std::is_same_v<T, float>)
+    return bits_to_float(bits);
+  else if constexpr (std::is_same_v<T, bfloat16_t>)
+    return bf16_bits_to_float(bits);
+  else if constexpr (std::is_same_v<T, half>)
+    return half_bits_to_float(bits);
+  else if constexpr (std::is_same_v<T, float8_e8m0_t>)
+    return decode_e8m0(bits);
+  else
+    return decode<format_of<T>>(bits);
 }
 
 inline float round_integral(float x, Round mode) {
   switch (mode) {
-    case Round::Even: return std::nearbyint(x);
+    case Round::Even:
+      return std::nearbyint(x);
     case Round::Away:
-    case Round::HalfAway: return std::round(x);
-    case Round::Floor: return std::floor(x);
-    case Round::Ceil: return std::ceil(x);
-    case Round::Zero: return std::trunc(x);
+    case Round::HalfAway:
+      return std::round(x);
+    case Round::Floor:
+      return std::floor(x);
+    case Round::Ceil:
+      return std::ceil(x);
+    case Round::Zero:
+      return std::trunc(x);
     case Round::Odd: {
       float t = std::trunc(x);
       return t == x || std::fmod(t, 2.0f) != 0 ? t : t + (x > 0 ? 1.0f : -1.0f);
@@ -78,13 +98,24 @@ inline uint64_t round_bits(uint64_t v, int bits, Round mode, bool negative) {
   uint64_t unit = uint64_t(1) << drop, rest = v & (unit - 1), down = v - rest, tie = unit / 2;
   bool up = false;
   switch (mode) {
-    case Round::Even: up = rest > tie || (rest == tie && (down & unit)); break;
+    case Round::Even:
+      up = rest > tie || (rest == tie && (down & unit));
+      break;
     case Round::Away:
-    case Round::HalfAway: up = rest >= tie; break;
-    case Round::Floor: up = rest && negative; break;
-    case Round::Ceil: up = rest && !negative; break;
-    case Round::Zero: break;
-    case Round::Odd: up = rest && !(down & unit); break;
+    case Round::HalfAway:
+      up = rest >= tie;
+      break;
+    case Round::Floor:
+      up = rest && negative;
+      break;
+    case Round::Ceil:
+      up = rest && !negative;
+      break;
+    case Round::Zero:
+      break;
+    case Round::Odd:
+      up = rest && !(down & unit);
+      break;
   }
   return up ? down + unit : down;
 }
@@ -114,9 +145,12 @@ inline uint_of<D> convert_bits(uint_of<S> bits, Round mode, bool saturate) {
     return std::bit_cast<uint_of<D>>(v);
   } else {
     float x = to_float<S>(bits);
-    if constexpr (std::is_integral_v<D>) return uint_of<D>(float_to_int<D>(x, mode, saturate));
-    else if constexpr (std::is_same_v<D, float>) return float_to_bits(x);
-    else return uint_of<D>(encode<format_of<D>>(x, mode, saturate));
+    if constexpr (std::is_integral_v<D>)
+      return uint_of<D>(float_to_int<D>(x, mode, saturate));
+    else if constexpr (std::is_same_v<D, float>)
+      return float_to_bits(x);
+    else
+      return uint_of<D>(encode<format_of<D>>(x, mode, saturate));
   }
 }
 }  // namespace ak

@@ -50,45 +50,45 @@ inline uint16_t float_to_bf16_bits(float f) {
 
 }  // namespace ak
 
-#define AK_DEFINE_FLOAT16(NAME, TO_FLOAT, FROM_FLOAT)                                     \
-  struct NAME {                                                                           \
-    uint16_t bits;                                                                        \
-    NAME() = default;                                                                     \
-    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>                 \
-    NAME(T v) : bits(FROM_FLOAT(float(v))) {}                                             \
-    static NAME from_bits(uint16_t b) {                                                   \
-      NAME r;                                                                             \
-      r.bits = b;                                                                         \
-      return r;                                                                           \
-    }                                                                                     \
-    operator float() const { return TO_FLOAT(bits); }                                     \
-    NAME operator-() const { return from_bits(bits ^ 0x8000); }                           \
-    template <class T>                                                                    \
-    NAME &operator+=(T o) {                                                               \
-      return *this = NAME(float(*this) + float(o));                                       \
-    }                                                                                     \
-    template <class T>                                                                    \
-    NAME &operator-=(T o) {                                                               \
-      return *this = NAME(float(*this) - float(o));                                       \
-    }                                                                                     \
-    template <class T>                                                                    \
-    NAME &operator*=(T o) {                                                               \
-      return *this = NAME(float(*this) * float(o));                                       \
-    }                                                                                     \
-    template <class T>                                                                    \
-    NAME &operator/=(T o) {                                                               \
-      return *this = NAME(float(*this) / float(o));                                       \
-    }                                                                                     \
-  };                                                                                      \
-  inline NAME operator+(NAME a, NAME b) { return NAME(float(a) + float(b)); }             \
-  inline NAME operator-(NAME a, NAME b) { return NAME(float(a) - float(b)); }             \
-  inline NAME operator*(NAME a, NAME b) { return NAME(float(a) * float(b)); }             \
-  inline NAME operator/(NAME a, NAME b) { return NAME(float(a) / float(b)); }             \
-  inline bool operator==(NAME a, NAME b) { return float(a) == float(b); }                 \
-  inline bool operator!=(NAME a, NAME b) { return float(a) != float(b); }                 \
-  inline bool operator<(NAME a, NAME b) { return float(a) < float(b); }                   \
-  inline bool operator<=(NAME a, NAME b) { return float(a) <= float(b); }                 \
-  inline bool operator>(NAME a, NAME b) { return float(a) > float(b); }                   \
+#define AK_DEFINE_FLOAT16(NAME, TO_FLOAT, FROM_FLOAT)                         \
+  struct NAME {                                                               \
+    uint16_t bits;                                                            \
+    NAME() = default;                                                         \
+    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>     \
+    NAME(T v) : bits(FROM_FLOAT(float(v))) {}                                 \
+    static NAME from_bits(uint16_t b) {                                       \
+      NAME r;                                                                 \
+      r.bits = b;                                                             \
+      return r;                                                               \
+    }                                                                         \
+    operator float() const { return TO_FLOAT(bits); }                         \
+    NAME operator-() const { return from_bits(bits ^ 0x8000); }               \
+    template <class T>                                                        \
+    NAME& operator+=(T o) {                                                   \
+      return *this = NAME(float(*this) + float(o));                           \
+    }                                                                         \
+    template <class T>                                                        \
+    NAME& operator-=(T o) {                                                   \
+      return *this = NAME(float(*this) - float(o));                           \
+    }                                                                         \
+    template <class T>                                                        \
+    NAME& operator*=(T o) {                                                   \
+      return *this = NAME(float(*this) * float(o));                           \
+    }                                                                         \
+    template <class T>                                                        \
+    NAME& operator/=(T o) {                                                   \
+      return *this = NAME(float(*this) / float(o));                           \
+    }                                                                         \
+  };                                                                          \
+  inline NAME operator+(NAME a, NAME b) { return NAME(float(a) + float(b)); } \
+  inline NAME operator-(NAME a, NAME b) { return NAME(float(a) - float(b)); } \
+  inline NAME operator*(NAME a, NAME b) { return NAME(float(a) * float(b)); } \
+  inline NAME operator/(NAME a, NAME b) { return NAME(float(a) / float(b)); } \
+  inline bool operator==(NAME a, NAME b) { return float(a) == float(b); }     \
+  inline bool operator!=(NAME a, NAME b) { return float(a) != float(b); }     \
+  inline bool operator<(NAME a, NAME b) { return float(a) < float(b); }       \
+  inline bool operator<=(NAME a, NAME b) { return float(a) <= float(b); }     \
+  inline bool operator>(NAME a, NAME b) { return float(a) > float(b); }       \
   inline bool operator>=(NAME a, NAME b) { return float(a) >= float(b); }
 
 AK_DEFINE_FLOAT16(half, ak::half_bits_to_float, ak::float_to_half_bits)
@@ -96,20 +96,21 @@ AK_DEFINE_FLOAT16(bfloat16_t, ak::bf16_bits_to_float, ak::float_to_bf16_bits)
 #undef AK_DEFINE_FLOAT16
 
 // A mixed expression such as half * float is computed in float, as C++ promotes it.
-#define AK_MIXED(NAME, OP)                                                     \
-  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>        \
-  inline auto operator OP(NAME a, T b) {                                       \
-    return float(a) OP float(b);                                               \
-  }                                                                            \
-  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>        \
-  inline auto operator OP(T a, NAME b) {                                       \
-    return float(a) OP float(b);                                               \
+#define AK_MIXED(NAME, OP)                                              \
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>> \
+  inline auto operator OP(NAME a, T b) {                                \
+    return float(a) OP float(b);                                        \
+  }                                                                     \
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>> \
+  inline auto operator OP(T a, NAME b) {                                \
+    return float(a) OP float(b);                                        \
   }
-#define AK_MIXED_ALL(NAME)                                                                   \
-  AK_MIXED(NAME, +)                                                                          \
-  AK_MIXED(NAME, -)                                                                          \
-  AK_MIXED(NAME, *) AK_MIXED(NAME, /) AK_MIXED(NAME, ==) AK_MIXED(NAME, !=) AK_MIXED(NAME, <) \
-      AK_MIXED(NAME, <=) AK_MIXED(NAME, >) AK_MIXED(NAME, >=)
+#define AK_MIXED_ALL(NAME)                                                                     \
+  AK_MIXED(NAME, +)                                                                            \
+  AK_MIXED(NAME, -)                                                                            \
+  AK_MIXED(NAME, *)                                                                            \
+  AK_MIXED(NAME, /) AK_MIXED(NAME, ==) AK_MIXED(NAME, !=) AK_MIXED(NAME, <) AK_MIXED(NAME, <=) \
+      AK_MIXED(NAME, >) AK_MIXED(NAME, >=)
 AK_MIXED_ALL(half)
 AK_MIXED_ALL(bfloat16_t)
 #undef AK_MIXED_ALL

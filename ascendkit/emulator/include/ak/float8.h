@@ -3,17 +3,17 @@
 
 #include "ak/codec.h"
 
-#define AK_DEFINE_FLOAT8(NAME, FORMAT)                                                          \
-  struct NAME {                                                                                 \
-    uint8_t data;                                                                               \
-    NAME() = default;                                                                           \
-    NAME(float v) : data(uint8_t(ak::encode<FORMAT>(v, ak::Round::Even, true))) {}              \
-    static NAME from_bits(uint8_t b) {                                                          \
-      NAME r;                                                                                   \
-      r.data = b;                                                                               \
-      return r;                                                                                 \
-    }                                                                                           \
-    operator float() const { return ak::decode<FORMAT>(data); }                                 \
+#define AK_DEFINE_FLOAT8(NAME, FORMAT)                                             \
+  struct NAME {                                                                    \
+    uint8_t data;                                                                  \
+    NAME() = default;                                                              \
+    NAME(float v) : data(uint8_t(ak::encode<FORMAT>(v, ak::Round::Even, true))) {} \
+    static NAME from_bits(uint8_t b) {                                             \
+      NAME r;                                                                      \
+      r.data = b;                                                                  \
+      return r;                                                                    \
+    }                                                                              \
+    operator float() const { return ak::decode<FORMAT>(data); }                    \
   };
 AK_DEFINE_FLOAT8(float8_e4m3_t, ak::E4M3)
 AK_DEFINE_FLOAT8(float8_e5m2_t, ak::E5M2)

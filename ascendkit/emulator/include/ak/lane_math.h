@@ -9,18 +9,24 @@ using wrap = std::make_unsigned_t<T>;
 
 template <class T>
 inline T add(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return T(wrap<T>(a) + wrap<T>(b));
-  else return a + b;
+  if constexpr (std::is_integral_v<T>)
+    return T(wrap<T>(a) + wrap<T>(b));
+  else
+    return a + b;
 }
 template <class T>
 inline T sub(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return T(wrap<T>(a) - wrap<T>(b));
-  else return a - b;
+  if constexpr (std::is_integral_v<T>)
+    return T(wrap<T>(a) - wrap<T>(b));
+  else
+    return a - b;
 }
 template <class T>
 inline T mul(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return T(uint64_t(a) * uint64_t(b));
-  else return a * b;
+  if constexpr (std::is_integral_v<T>)
+    return T(uint64_t(a) * uint64_t(b));
+  else
+    return a * b;
 }
 template <class T>
 inline T div(T a, T b) {
@@ -36,7 +42,8 @@ inline T div(T a, T b) {
 // NaN in, NaN out; -0 orders below +0.
 template <class T>
 inline T max(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return a > b ? a : b;
+  if constexpr (std::is_integral_v<T>)
+    return a > b ? a : b;
   else {
     T r = a > b ? a : b;
     r = a == b ? bits_to_float(float_to_bits(a) & float_to_bits(b)) : r;
@@ -45,7 +52,8 @@ inline T max(T a, T b) {
 }
 template <class T>
 inline T min(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return a < b ? a : b;
+  if constexpr (std::is_integral_v<T>)
+    return a < b ? a : b;
   else {
     T r = a < b ? a : b;
     r = a == b ? bits_to_float(float_to_bits(a) | float_to_bits(b)) : r;
@@ -54,19 +62,26 @@ inline T min(T a, T b) {
 }
 template <class T>
 inline T neg(T a) {
-  if constexpr (std::is_integral_v<T>) return sub<T>(0, a);
-  else return -a;
+  if constexpr (std::is_integral_v<T>)
+    return sub<T>(0, a);
+  else
+    return -a;
 }
 template <class T>
 inline T abs(T a) {
-  if constexpr (std::is_unsigned_v<T>) return a;
-  else if constexpr (std::is_integral_v<T>) return a < 0 ? neg(a) : a;
-  else return std::fabs(a);
+  if constexpr (std::is_unsigned_v<T>)
+    return a;
+  else if constexpr (std::is_integral_v<T>)
+    return a < 0 ? neg(a) : a;
+  else
+    return std::fabs(a);
 }
 template <class T>
 inline T relu(T a) {
-  if constexpr (std::is_integral_v<T>) return a > 0 ? a : T(0);
-  else return a != a ? a : (a > 0 ? a : T(0));
+  if constexpr (std::is_integral_v<T>)
+    return a > 0 ? a : T(0);
+  else
+    return a != a ? a : (a > 0 ? a : T(0));
 }
 // a * b + c in double, rounded to odd: the product is exact there, two-sum finds the sum's error.
 inline double fma_to_odd(float a, float b, float c) {
@@ -77,11 +92,12 @@ inline double fma_to_odd(float a, float b, float c) {
   bits += adjust ? ((error > 0) == (sum > 0) ? 1 : -1) : 0;
   return std::bit_cast<double>(bits);
 }
-// One rounding: float32 through fma, the 16-bit floats through steps that round to odd, so that only
-// the last one decides ties.
+// One rounding: float32 through fma, the 16-bit floats through steps that round to odd, so that
+// only the last one decides ties.
 template <class T, class C>
 inline T fma(C a, C b, C c) {
-  if constexpr (std::is_integral_v<C>) return T(add<C>(mul<C>(a, b), c));
+  if constexpr (std::is_integral_v<C>)
+    return T(add<C>(mul<C>(a, b), c));
   else if constexpr (is_narrow_float<T>) {
     double exact = fma_to_odd(a, b, c);
     float f = float(exact);

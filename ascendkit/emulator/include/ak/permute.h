@@ -5,7 +5,7 @@
 
 // The destinations may be the sources.
 template <class T>
-AK_INSTR void asc_intlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const ak::Reg<T> &a, const ak::Reg<T> &b) {
+AK_INSTR void asc_intlv(ak::Reg<T>& d0, ak::Reg<T>& d1, const ak::Reg<T>& a, const ak::Reg<T>& b) {
   constexpr int n = ak::Reg<T>::N;
   T out[2 * n];
   for (int i = 0; i < n; ++i) out[2 * i] = a.lane[i], out[2 * i + 1] = b.lane[i];
@@ -14,7 +14,8 @@ AK_INSTR void asc_intlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const ak::Reg<T> &a, con
   AK_OUT("asc_intlv", d0, sizeof(T));
 }
 template <class T>
-AK_INSTR void asc_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const ak::Reg<T> &a, const ak::Reg<T> &b) {
+AK_INSTR void asc_deintlv(ak::Reg<T>& d0, ak::Reg<T>& d1, const ak::Reg<T>& a,
+                          const ak::Reg<T>& b) {
   constexpr int n = ak::Reg<T>::N;
   T in[2 * n];
   std::memcpy(in, a.lane, ak::kRegBytes);
@@ -26,27 +27,27 @@ AK_INSTR void asc_deintlv(ak::Reg<T> &d0, ak::Reg<T> &d1, const ak::Reg<T> &a, c
 namespace ak {
 // Low part of every lane, dense in one half of the result; the other half is zero.
 template <class D, class T>
-inline void pack_lanes(Reg<D> &dst, const Reg<T> &a, int half) {
+inline void pack_lanes(Reg<D>& dst, const Reg<T>& a, int half) {
   static_assert(2 * sizeof(D) == sizeof(T), "packing halves the lane width");
   Reg<D> r{};
-  const auto *in = reinterpret_cast<const uint_of<T> *>(a.lane);
-  auto *out = reinterpret_cast<uint_of<D> *>(r.lane) + half * Reg<T>::N;
+  const auto* in = reinterpret_cast<const uint_of<T>*>(a.lane);
+  auto* out = reinterpret_cast<uint_of<D>*>(r.lane) + half * Reg<T>::N;
   for (int i = 0; i < Reg<T>::N; ++i) out[i] = uint_of<D>(in[i]);
   dst = r;
 }
 template <class D, class T>
-inline void unpack_lanes(Reg<D> &dst, const Reg<T> &a, int half) {
+inline void unpack_lanes(Reg<D>& dst, const Reg<T>& a, int half) {
   static_assert(sizeof(D) == 2 * sizeof(T), "unpacking doubles the lane width");
   Reg<D> r;
   for (int i = 0; i < Reg<D>::N; ++i) r.lane[i] = D(a.lane[half * Reg<D>::N + i]);
   dst = r;
 }
 }  // namespace ak
-#define AK_PACK(NAME, F, HALF)                             \
-  template <class D, class T>                              \
-  AK_INSTR void NAME(ak::Reg<D> &dst, const ak::Reg<T> &a) {        \
-    ak::F(dst, a, HALF);                                   \
-    AK_OUT(#NAME, dst, sizeof(D));                         \
+#define AK_PACK(NAME, F, HALF)                               \
+  template <class D, class T>                                \
+  AK_INSTR void NAME(ak::Reg<D>& dst, const ak::Reg<T>& a) { \
+    ak::F(dst, a, HALF);                                     \
+    AK_OUT(#NAME, dst, sizeof(D));                           \
   }
 AK_PACK(asc_pack_to_low, pack_lanes, 0)
 AK_PACK(asc_pack_to_high, pack_lanes, 1)
@@ -57,7 +58,7 @@ AK_PACK(asc_unpack_upper, unpack_lanes, 1)
 // Active lanes move to the bottom in order, the rest is zero. The byte count of the survivors is
 // kept for the unaligned store that follows.
 template <class T>
-AK_INSTR void asc_squeeze(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_squeeze(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   ak::Reg<T> r{};
   int n = 0;
   for (int i = 0; i < ak::Reg<T>::N; ++i)
@@ -68,7 +69,7 @@ AK_INSTR void asc_squeeze(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_boo
 }
 // How many active lanes precede each lane.
 template <class T>
-AK_INSTR void asc_unsqueeze(ak::Reg<T> &dst, const vector_bool &m) {
+AK_INSTR void asc_unsqueeze(ak::Reg<T>& dst, const vector_bool& m) {
   static_assert(std::is_integral_v<T>, "asc_unsqueeze counts in integers");
   T n = 0;
   for (int i = 0; i < ak::Reg<T>::N; ++i) {
@@ -81,7 +82,7 @@ AK_INSTR void asc_unsqueeze(ak::Reg<T> &dst, const vector_bool &m) {
 namespace ak {
 // Adds to dst[j] the active lanes equal to (or, cumulative, at most) first + j.
 template <bool CUMULATIVE>
-inline void histogram(vector_u16 &dst, const vector_u8 &a, const vector_bool &m, int first) {
+inline void histogram(vector_u16& dst, const vector_u8& a, const vector_bool& m, int first) {
   uint16_t count[256] = {};
   for (int i = 0; i < vector_u8::N; ++i) count[a.lane[i]] = uint16_t(count[a.lane[i]] + m.bit[i]);
   if (CUMULATIVE)
@@ -89,10 +90,10 @@ inline void histogram(vector_u16 &dst, const vector_u8 &a, const vector_bool &m,
   for (int j = 0; j < vector_u16::N; ++j) dst.lane[j] = uint16_t(dst.lane[j] + count[first + j]);
 }
 }  // namespace ak
-#define AK_HISTOGRAM(NAME, CUMULATIVE, FIRST)                               \
-  AK_INSTR void NAME(vector_u16 &dst, const vector_u8 &a, const vector_bool &m) {           \
-    ak::histogram<CUMULATIVE>(dst, a, m, FIRST);                            \
-    AK_OUT(#NAME, dst, 2);                                                  \
+#define AK_HISTOGRAM(NAME, CUMULATIVE, FIRST)                                     \
+  AK_INSTR void NAME(vector_u16& dst, const vector_u8& a, const vector_bool& m) { \
+    ak::histogram<CUMULATIVE>(dst, a, m, FIRST);                                  \
+    AK_OUT(#NAME, dst, 2);                                                        \
   }
 AK_HISTOGRAM(asc_frequency_histogram_bin0, false, 0)
 AK_HISTOGRAM(asc_frequency_histogram_bin1, false, 128)

@@ -4,14 +4,15 @@
 #include "ak/reg.h"
 
 namespace ak::tag {
-// A pattern selects lanes: the first n, every third or fourth, the lower half or quarter, all, none.
+// A pattern selects lanes: the first n, every third or fourth, the lower half or quarter, all,
+// none.
 enum class Pattern { All, None, First, EveryThird, EveryFourth, Half, Quarter };
 }  // namespace ak::tag
-#define AK_PATTERN(NAME, KIND, COUNT)                       \
-  struct NAME##_tag {                                       \
-    static constexpr auto kind = ak::tag::Pattern::KIND;    \
-    static constexpr int count = COUNT;                     \
-  };                                                        \
+#define AK_PATTERN(NAME, KIND, COUNT)                    \
+  struct NAME##_tag {                                    \
+    static constexpr auto kind = ak::tag::Pattern::KIND; \
+    static constexpr int count = COUNT;                  \
+  };                                                     \
   inline constexpr NAME##_tag NAME;
 AK_PATTERN(PAT_ALL, All, 0)
 AK_PATTERN(PAT_ALLF, None, 0)
@@ -34,7 +35,7 @@ namespace ak {
 template <class U, class F>
 inline vector_bool make_mask(F f) {
   vector_bool m;
-  auto *word = reinterpret_cast<U *>(m.bit);
+  auto* word = reinterpret_cast<U*>(m.bit);
   for (int i = 0; i < kRegBytes / int(sizeof(U)); ++i) word[i] = U(f(i) ? 1 : 0);
   return m;
 }
@@ -54,7 +55,7 @@ inline vector_bool pattern_mask(P) {
 }
 // The first `left` lanes; `left` then drops by a full register.
 template <class U>
-inline vector_bool tail_mask(uint32_t &left) {
+inline vector_bool tail_mask(uint32_t& left) {
   constexpr uint32_t lanes = kRegBytes / sizeof(U);
   uint32_t n = left;
   left = n > lanes ? n - lanes : 0;
@@ -62,17 +63,17 @@ inline vector_bool tail_mask(uint32_t &left) {
 }
 }  // namespace ak
 
-#define AK_MASKS(W, U)                                      \
-  template <class P>                                        \
+#define AK_MASKS(W, U)                                        \
+  template <class P>                                          \
   AK_INSTR vector_bool asc_create_mask_b##W(P pattern) {      \
-    vector_bool m = ak::pattern_mask<U>(pattern);           \
-    AK_OUT("asc_create_mask_b" #W, m, sizeof(U));                   \
-    return m;                                               \
-  }                                                         \
-  AK_INSTR vector_bool asc_update_mask_b##W(uint32_t &left) { \
-    vector_bool m = ak::tail_mask<U>(left);                 \
-    AK_OUT("asc_update_mask_b" #W, m, sizeof(U));                   \
-    return m;                                               \
+    vector_bool m = ak::pattern_mask<U>(pattern);             \
+    AK_OUT("asc_create_mask_b" #W, m, sizeof(U));             \
+    return m;                                                 \
+  }                                                           \
+  AK_INSTR vector_bool asc_update_mask_b##W(uint32_t& left) { \
+    vector_bool m = ak::tail_mask<U>(left);                   \
+    AK_OUT("asc_update_mask_b" #W, m, sizeof(U));             \
+    return m;                                                 \
   }
 AK_MASKS(8, uint8_t)
 AK_MASKS(16, uint16_t)
@@ -80,40 +81,43 @@ AK_MASKS(32, uint32_t)
 AK_MASKS(64, uint64_t)
 #undef AK_MASKS
 
-#define AK_PREDICATE(NAME, EXPR)                                                       \
-  AK_INSTR void NAME(vector_bool &dst, const vector_bool &a, const vector_bool &b, const vector_bool &m) {    \
-    for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = uint8_t((EXPR) & m.bit[i]);   \
-    AK_OUT(#NAME ".predicate", dst, 1);                                                \
+#define AK_PREDICATE(NAME, EXPR)                                                     \
+  AK_INSTR void NAME(vector_bool& dst, const vector_bool& a, const vector_bool& b,   \
+                     const vector_bool& m) {                                         \
+    for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = uint8_t((EXPR) & m.bit[i]); \
+    AK_OUT(#NAME ".predicate", dst, 1);                                              \
   }
 AK_PREDICATE(asc_and, a.bit[i] & b.bit[i])
 AK_PREDICATE(asc_or, a.bit[i] | b.bit[i])
 AK_PREDICATE(asc_xor, a.bit[i] ^ b.bit[i])
 #undef AK_PREDICATE
-AK_INSTR void asc_not(vector_bool &dst, const vector_bool &a, const vector_bool &m) {
+AK_INSTR void asc_not(vector_bool& dst, const vector_bool& a, const vector_bool& m) {
   for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = uint8_t((a.bit[i] ^ 1) & m.bit[i]);
   AK_OUT("asc_not.predicate", dst, 1);
 }
-AK_INSTR void asc_select(vector_bool &dst, const vector_bool &a, const vector_bool &b, const vector_bool &m) {
+AK_INSTR void asc_select(vector_bool& dst, const vector_bool& a, const vector_bool& b,
+                         const vector_bool& m) {
   for (int i = 0; i < ak::kRegBytes; ++i) dst.bit[i] = m.bit[i] ? a.bit[i] : b.bit[i];
   AK_OUT("asc_select.predicate", dst, 1);
 }
 
 namespace ak {
 // Keeps every second bit, packed into one half; the other half is cleared.
-inline vector_bool pack_bits(const vector_bool &a, int half) {
+inline vector_bool pack_bits(const vector_bool& a, int half) {
   vector_bool r{};
   for (int i = 0; i < kRegBytes / 2; ++i) r.bit[half * kRegBytes / 2 + i] = a.bit[2 * i];
   return r;
 }
 // Spreads one half over the even bits; the odd bits are cleared.
-inline vector_bool unpack_bits(const vector_bool &a, int half) {
+inline vector_bool unpack_bits(const vector_bool& a, int half) {
   vector_bool r{};
   for (int i = 0; i < kRegBytes / 2; ++i) r.bit[2 * i] = a.bit[half * kRegBytes / 2 + i];
   return r;
 }
 // Works on groups of STEP bits, the width of one lane's predicate.
 template <int STEP>
-inline void interleave_bits(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {
+inline void interleave_bits(vector_bool& d0, vector_bool& d1, const vector_bool& a,
+                            const vector_bool& b) {
   uint8_t out[2 * kRegBytes];
   for (int i = 0; i < kRegBytes / STEP; ++i) {
     std::memcpy(out + 2 * i * STEP, a.bit + i * STEP, STEP);
@@ -123,7 +127,8 @@ inline void interleave_bits(vector_bool &d0, vector_bool &d1, const vector_bool 
   std::memcpy(d1.bit, out + kRegBytes, kRegBytes);
 }
 template <int STEP>
-inline void deinterleave_bits(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {
+inline void deinterleave_bits(vector_bool& d0, vector_bool& d1, const vector_bool& a,
+                              const vector_bool& b) {
   uint8_t in[2 * kRegBytes];
   std::memcpy(in, a.bit, kRegBytes);
   std::memcpy(in + kRegBytes, b.bit, kRegBytes);
@@ -134,10 +139,10 @@ inline void deinterleave_bits(vector_bool &d0, vector_bool &d1, const vector_boo
 }
 }  // namespace ak
 
-#define AK_PREDICATE_MOVE(NAME, EXPR)                      \
-  AK_INSTR void NAME(vector_bool &dst, const vector_bool &a) {      \
-    dst = EXPR;                                            \
-    AK_OUT(#NAME ".predicate", dst, 1);                    \
+#define AK_PREDICATE_MOVE(NAME, EXPR)                          \
+  AK_INSTR void NAME(vector_bool& dst, const vector_bool& a) { \
+    dst = EXPR;                                                \
+    AK_OUT(#NAME ".predicate", dst, 1);                        \
   }
 AK_PREDICATE_MOVE(asc_pack_to_low, ak::pack_bits(a, 0))
 AK_PREDICATE_MOVE(asc_pack_to_high, ak::pack_bits(a, 1))
@@ -145,10 +150,11 @@ AK_PREDICATE_MOVE(asc_unpack_lower, ak::unpack_bits(a, 0))
 AK_PREDICATE_MOVE(asc_unpack_upper, ak::unpack_bits(a, 1))
 #undef AK_PREDICATE_MOVE
 
-#define AK_PREDICATE_PAIR(NAME, W, STEP, F)                                                  \
-  AK_INSTR void NAME##_b##W(vector_bool &d0, vector_bool &d1, const vector_bool &a, const vector_bool &b) {  \
-    ak::F<STEP>(d0, d1, a, b);                                                               \
-    AK_OUT(#NAME "_b" #W, d0, STEP);                                                            \
+#define AK_PREDICATE_PAIR(NAME, W, STEP, F)                                         \
+  AK_INSTR void NAME##_b##W(vector_bool& d0, vector_bool& d1, const vector_bool& a, \
+                            const vector_bool& b) {                                 \
+    ak::F<STEP>(d0, d1, a, b);                                                      \
+    AK_OUT(#NAME "_b" #W, d0, STEP);                                                \
   }
 AK_PREDICATE_PAIR(asc_intlv, 8, 1, interleave_bits)
 AK_PREDICATE_PAIR(asc_intlv, 16, 2, interleave_bits)

@@ -1,24 +1,34 @@
 // Cross-lane reductions. Sums are a binary tree over neighbouring lanes, rounded at each level.
 #pragma once
 
-#include "ak/compare.h"
-
 #include <limits>
+
+#include "ak/compare.h"
 
 namespace ak {
 template <class T>
-struct Widen { using type = T; };
+struct Widen {
+  using type = T;
+};
 template <>
-struct Widen<int8_t> { using type = int16_t; };
+struct Widen<int8_t> {
+  using type = int16_t;
+};
 template <>
-struct Widen<uint8_t> { using type = uint16_t; };
+struct Widen<uint8_t> {
+  using type = uint16_t;
+};
 template <>
-struct Widen<int16_t> { using type = int32_t; };
+struct Widen<int16_t> {
+  using type = int32_t;
+};
 template <>
-struct Widen<uint16_t> { using type = uint32_t; };
+struct Widen<uint16_t> {
+  using type = uint32_t;
+};
 
 template <class T>
-inline T tree_sum(T *v, int n) {
+inline T tree_sum(T* v, int n) {
   for (; n > 1; n /= 2)
     for (int i = 0; i < n / 2; ++i)
       v[i] = T(lane::add<compute_of<T>>(compute_of<T>(v[2 * i]), compute_of<T>(v[2 * i + 1])));
@@ -29,11 +39,12 @@ template <class T, bool MAX>
 inline T identity() {
   if constexpr (std::is_integral_v<T>)
     return MAX ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-  else return T(MAX ? -INFINITY : INFINITY);
+  else
+    return T(MAX ? -INFINITY : INFINITY);
 }
 // Best active lane of [from, from + n); the first of equals; a NaN wins.
 template <class T, bool MAX>
-inline int best_lane(const Reg<T> &a, const vector_bool &m, int from, int n) {
+inline int best_lane(const Reg<T>& a, const vector_bool& m, int from, int n) {
   int best = -1;
   for (int i = from; i < from + n; ++i) {
     if (!active<T>(m, i)) continue;
@@ -48,7 +59,7 @@ inline int best_lane(const Reg<T> &a, const vector_bool &m, int from, int n) {
   return best;
 }
 template <class T, bool MAX>
-inline void reduce_best(Reg<T> &dst, const Reg<T> &a, const vector_bool &m) {
+inline void reduce_best(Reg<T>& dst, const Reg<T>& a, const vector_bool& m) {
   Reg<T> r{};
   int best = best_lane<T, MAX>(a, m, 0, Reg<T>::N);
   r.lane[0] = best < 0 ? identity<T, MAX>() : a.lane[best];
@@ -57,7 +68,7 @@ inline void reduce_best(Reg<T> &dst, const Reg<T> &a, const vector_bool &m) {
   dst = r;
 }
 template <class T, bool MAX>
-inline void reduce_best_blocks(Reg<T> &dst, const Reg<T> &a, const vector_bool &m) {
+inline void reduce_best_blocks(Reg<T>& dst, const Reg<T>& a, const vector_bool& m) {
   constexpr int per_block = kBlockBytes / sizeof(T);
   Reg<T> r{};
   for (int b = 0; b < kRegBytes / kBlockBytes; ++b) {
@@ -70,7 +81,7 @@ inline void reduce_best_blocks(Reg<T> &dst, const Reg<T> &a, const vector_bool &
 
 // Lane 0 receives the result; 8- and 16-bit integers sum at twice their width.
 template <class D, class T>
-AK_INSTR void asc_reduce_sum(ak::Reg<D> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_reduce_sum(ak::Reg<D>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   static_assert(std::is_same_v<D, typename ak::Widen<T>::type>, "sum widens 8/16-bit integers");
   D v[ak::Reg<T>::N];
   for (int i = 0; i < ak::Reg<T>::N; ++i) v[i] = ak::active<T>(m, i) ? D(a.lane[i]) : D{};
@@ -81,19 +92,19 @@ AK_INSTR void asc_reduce_sum(ak::Reg<D> &dst, const ak::Reg<T> &a, const vector_
 }
 // Lane 0 receives the value, lane 1 the bits of its index.
 template <class T>
-AK_INSTR void asc_reduce_max(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_reduce_max(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   ak::reduce_best<T, true>(dst, a, m);
   AK_OUT("asc_reduce_max", dst, sizeof(T));
 }
 template <class T>
-AK_INSTR void asc_reduce_min(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_reduce_min(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   ak::reduce_best<T, false>(dst, a, m);
   AK_OUT("asc_reduce_min", dst, sizeof(T));
 }
 
 // One result per 32-byte block, packed into the lowest lanes.
 template <class T>
-AK_INSTR void asc_reduce_sum_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_reduce_sum_datablock(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   constexpr int per_block = ak::kBlockBytes / sizeof(T);
   T v[ak::Reg<T>::N];
   for (int i = 0; i < ak::Reg<T>::N; ++i) v[i] = ak::active<T>(m, i) ? a.lane[i] : T{};
@@ -104,18 +115,18 @@ AK_INSTR void asc_reduce_sum_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, con
   AK_OUT("asc_reduce_sum_datablock", dst, sizeof(T));
 }
 template <class T>
-AK_INSTR void asc_reduce_max_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_reduce_max_datablock(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   ak::reduce_best_blocks<T, true>(dst, a, m);
   AK_OUT("asc_reduce_max_datablock", dst, sizeof(T));
 }
 template <class T>
-AK_INSTR void asc_reduce_min_datablock(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_reduce_min_datablock(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   ak::reduce_best_blocks<T, false>(dst, a, m);
   AK_OUT("asc_reduce_min_datablock", dst, sizeof(T));
 }
 // Sums of neighbours, packed into the lower half.
 template <class T>
-AK_INSTR void asc_pair_reduce_sum(ak::Reg<T> &dst, const ak::Reg<T> &a, const vector_bool &m) {
+AK_INSTR void asc_pair_reduce_sum(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
   ak::Reg<T> r{};
   using C = ak::compute_of<T>;
   for (int i = 0; i < ak::Reg<T>::N / 2; ++i) {

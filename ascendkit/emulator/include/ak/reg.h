@@ -47,10 +47,10 @@ struct alignas(64) vector_bool {
 };
 
 // A control tag converts to its own value even when it is a function parameter.
-#define AK_TAG(NAME, GROUP, VALUE)                                      \
-  struct NAME##_tag {                                                   \
+#define AK_TAG(NAME, GROUP, VALUE)                                              \
+  struct NAME##_tag {                                                           \
     constexpr operator ak::tag::GROUP() const { return ak::tag::GROUP::VALUE; } \
-  };                                                                    \
+  };                                                                            \
   inline constexpr NAME##_tag NAME;
 namespace ak::tag {
 enum class Mode { Zeroing, Merging, Unknown, Stored };
@@ -102,20 +102,28 @@ namespace ak {
 template <int BYTES>
 struct UintOf;
 template <>
-struct UintOf<1> { using type = uint8_t; };
+struct UintOf<1> {
+  using type = uint8_t;
+};
 template <>
-struct UintOf<2> { using type = uint16_t; };
+struct UintOf<2> {
+  using type = uint16_t;
+};
 template <>
-struct UintOf<4> { using type = uint32_t; };
+struct UintOf<4> {
+  using type = uint32_t;
+};
 template <>
-struct UintOf<8> { using type = uint64_t; };
+struct UintOf<8> {
+  using type = uint64_t;
+};
 template <class T>
 using uint_of = typename UintOf<sizeof(T)>::type;
 
 // The predicate bit of lane i for lanes of T: the lowest bit of the lane's group gates it.
 template <class T>
-inline bool active(const vector_bool &m, int i) {
-  return reinterpret_cast<const uint_of<T> *>(m.bit)[i] & 1;
+inline bool active(const vector_bool& m, int i) {
+  return reinterpret_cast<const uint_of<T>*>(m.bit)[i] & 1;
 }
 
 template <class T>
@@ -126,33 +134,31 @@ constexpr bool is_float = std::is_same_v<T, float> || is_narrow_float<T>;
 template <class T>
 using compute_of = std::conditional_t<is_narrow_float<T>, float, T>;
 
+// Lane by lane, so the destination may be one of the sources (ivdep: but no other lane of it).
 template <class T, class F>
-inline void map1(Reg<T> &dst, const Reg<T> &a, const vector_bool &m, F f) {
-  Reg<T> r;
+inline void map1(Reg<T>& dst, const Reg<T>& a, const vector_bool& m, F f) {
+#pragma GCC ivdep
   for (int i = 0; i < Reg<T>::N; ++i) {
     T v = T(f(compute_of<T>(a.lane[i])));
-    r.lane[i] = active<T>(m, i) ? v : T{};
+    dst.lane[i] = active<T>(m, i) ? v : T{};
   }
-  dst = r;
 }
 template <class T, class F>
-inline void map2(Reg<T> &dst, const Reg<T> &a, const Reg<T> &b, const vector_bool &m, F f) {
-  Reg<T> r;
+inline void map2(Reg<T>& dst, const Reg<T>& a, const Reg<T>& b, const vector_bool& m, F f) {
+#pragma GCC ivdep
   for (int i = 0; i < Reg<T>::N; ++i) {
     T v = T(f(compute_of<T>(a.lane[i]), compute_of<T>(b.lane[i])));
-    r.lane[i] = active<T>(m, i) ? v : T{};
+    dst.lane[i] = active<T>(m, i) ? v : T{};
   }
-  dst = r;
 }
 template <class T, class F>
-inline void map3(Reg<T> &dst, const Reg<T> &a, const Reg<T> &b, const Reg<T> &c,
-                 const vector_bool &m, F f) {
-  Reg<T> r;
+inline void map3(Reg<T>& dst, const Reg<T>& a, const Reg<T>& b, const Reg<T>& c,
+                 const vector_bool& m, F f) {
+#pragma GCC ivdep
   for (int i = 0; i < Reg<T>::N; ++i) {
     T v = T(f(compute_of<T>(a.lane[i]), compute_of<T>(b.lane[i]), compute_of<T>(c.lane[i])));
-    r.lane[i] = active<T>(m, i) ? v : T{};
+    dst.lane[i] = active<T>(m, i) ? v : T{};
   }
-  dst = r;
 }
 
 template <class T>

@@ -1,4 +1,5 @@
-// What a kernel calls in the precompiled runtime. Plain structs and functions only: this is the ABI.
+// What a kernel calls in the precompiled runtime. Plain structs and functions only: this is the
+// ABI.
 #pragma once
 
 #include "ak/small_vec.h"
@@ -14,36 +15,65 @@ namespace ak {
 
 enum class Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB, MXA, MXB };
 // Element formats the matrix unit and FixPipe tell apart.
-enum class Dtype : uint8_t { F32, F16, BF16, S32, S8, U8, E4M3, E5M2, E2M1, E1M2, S16, U16, U32, Other };
+enum class Dtype : uint8_t {
+  F32,
+  F16,
+  BF16,
+  S32,
+  S8,
+  U8,
+  E4M3,
+  E5M2,
+  E2M1,
+  E1M2,
+  S16,
+  U16,
+  U32,
+  Other
+};
 
 template <class T>
 constexpr Dtype dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return Dtype::F32;
-  else if constexpr (std::is_same_v<T, half>) return Dtype::F16;
-  else if constexpr (std::is_same_v<T, bfloat16_t>) return Dtype::BF16;
-  else if constexpr (std::is_same_v<T, int32_t>) return Dtype::S32;
-  else if constexpr (std::is_same_v<T, uint32_t>) return Dtype::U32;
-  else if constexpr (std::is_same_v<T, int16_t>) return Dtype::S16;
-  else if constexpr (std::is_same_v<T, uint16_t>) return Dtype::U16;
-  else if constexpr (std::is_same_v<T, int8_t>) return Dtype::S8;
-  else if constexpr (std::is_same_v<T, uint8_t>) return Dtype::U8;
-  else if constexpr (std::is_same_v<T, float8_e4m3_t>) return Dtype::E4M3;
-  else if constexpr (std::is_same_v<T, float8_e5m2_t>) return Dtype::E5M2;
-  else if constexpr (std::is_same_v<T, float4_e2m1x2_t>) return Dtype::E2M1;
-  else if constexpr (std::is_same_v<T, float4_e1m2x2_t>) return Dtype::E1M2;
-  else return Dtype::Other;
+  if constexpr (std::is_same_v<T, float>)
+    return Dtype::F32;
+  else if constexpr (std::is_same_v<T, half>)
+    return Dtype::F16;
+  else if constexpr (std::is_same_v<T, bfloat16_t>)
+    return Dtype::BF16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return Dtype::S32;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return Dtype::U32;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return Dtype::S16;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return Dtype::U16;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return Dtype::S8;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return Dtype::U8;
+  else if constexpr (std::is_same_v<T, float8_e4m3_t>)
+    return Dtype::E4M3;
+  else if constexpr (std::is_same_v<T, float8_e5m2_t>)
+    return Dtype::E5M2;
+  else if constexpr (std::is_same_v<T, float4_e2m1x2_t>)
+    return Dtype::E2M1;
+  else if constexpr (std::is_same_v<T, float4_e1m2x2_t>)
+    return Dtype::E1M2;
+  else
+    return Dtype::Other;
 }
 
 // ---- identity, errors, output --------------------------------------------------------------
 extern AK_API __thread uint32_t site;  // line of the generated source being executed
-AK_API uint8_t *ub();                  // unified buffer seen by this core (AIC: that of AIV0)
+AK_API uint8_t* ub();                  // unified buffer seen by this core (AIC: that of AIV0)
 AK_API bool is_aic();
 AK_API bool is_aiv();
 AK_API uint32_t sub_block();
-[[noreturn]] AK_API void fail(const char *code, const char *format, ...)
+[[noreturn]] AK_API void fail(const char* code, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
-[[noreturn]] AK_API void assert_failed(const char *condition);
-AK_API void print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] AK_API void assert_failed(const char* condition);
+AK_API void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 AK_API void init_core();
 
 // ---- pipes -----------------------------------------------------------------------------------
@@ -53,7 +83,7 @@ struct Task {
   virtual ~Task() = default;
 };
 AK_API bool pipe_idle(pipe_t pipe);
-AK_API void enqueue(pipe_t pipe, Task *task);
+AK_API void enqueue(pipe_t pipe, Task* task);
 AK_API void note(uint16_t op, pipe_t pipe);  // counts an executed instruction
 
 template <class F>
@@ -67,8 +97,10 @@ struct RunTask final : Task {
 };
 template <class F>
 inline void on_pipe(pipe_t pipe, F f) {
-  if (pipe_idle(pipe)) f();
-  else enqueue(pipe, new RunTask<F>(std::move(f)));
+  if (pipe_idle(pipe))
+    f();
+  else
+    enqueue(pipe, new RunTask<F>(std::move(f)));
 }
 
 // A vector function: arguments are evaluated at issue, the body runs on the vector pipe.
@@ -96,27 +128,28 @@ AK_API void cross_wait(Scope scope, pipe_t pipe, uint32_t id);
 
 // ---- copies ----------------------------------------------------------------------------------
 struct Gm2Ub {
-  void *dst;
-  const void *src;
+  void* dst;
+  const void* src;
   uint32_t bursts, burst_bytes, left_pad, right_pad, elem_bytes;
   bool pad;
   int64_t src_stride, dst_stride;
 };
 AK_API void gm2ub(Gm2Ub p);
 struct Ub2Gm {
-  void *dst;
-  const void *src;
+  void* dst;
+  const void* src;
   uint32_t bursts, burst_bytes;
   int64_t dst_stride, src_stride;
 };
 AK_API void ub2gm(Ub2Gm p);
-AK_API void ub2l1(uint64_t dst, const void *src, uint32_t bursts, uint32_t length, uint32_t src_gap,
+AK_API void ub2l1(uint64_t dst, const void* src, uint32_t bursts, uint32_t length, uint32_t src_gap,
                   uint32_t dst_gap);
 AK_API void set_pad_value(uint32_t bits);
-AK_API void set_nz_para(uint32_t count, uint32_t row_stride, uint32_t c0_stride, uint32_t matrix_stride);
+AK_API void set_nz_para(uint32_t count, uint32_t row_stride, uint32_t c0_stride,
+                        uint32_t matrix_stride);
 struct Gm2L1 {
   uint64_t dst;
-  const void *src;
+  const void* src;
   int64_t row_stride;
   uint32_t n, d;
   int64_t matrix_stride;
@@ -124,12 +157,12 @@ struct Gm2L1 {
   uint32_t elem_bytes;
 };
 AK_API void gm2l1(Gm2L1 p);
-AK_API void fill_l1(uint64_t dst, uint32_t value, uint32_t elem_bytes, uint64_t repeat, uint64_t blocks,
-                    uint64_t gap);
+AK_API void fill_l1(uint64_t dst, uint32_t value, uint32_t elem_bytes, uint64_t repeat,
+                    uint64_t blocks, uint64_t gap);
 enum class Atomic : uint8_t { None, Add, Max, Min };
 AK_API void set_atomic(Atomic op, Dtype type);
-AK_API uint64_t load_dev(const void *p, int bytes);
-AK_API void store_dev(void *p, uint64_t bits, int bytes);
+AK_API uint64_t load_dev(const void* p, int bytes);
+AK_API void store_dev(void* p, uint64_t bits, int bytes);
 
 // ---- matrix unit -----------------------------------------------------------------------------
 struct L1ToL0 {
@@ -157,7 +190,7 @@ AK_API void set_hf32_round(asc_hf32_round_mode mode);
 AK_API void set_mmad_direction(bool n_first);
 AK_API void set_fixpipe_nd(uint32_t count, uint32_t src_stride, uint32_t dst_stride);
 struct FixPipe {
-  void *dst;
+  void* dst;
   uint64_t src;
   uint32_t n, m, dst_stride, src_stride;
   uint32_t sub_block, dual, unit_flag, quant, relu;
@@ -167,7 +200,7 @@ struct FixPipe {
 AK_API void fixpipe(FixPipe p);
 
 // ---- SIMT ------------------------------------------------------------------------------------
-AK_API void simt_run(cce::dim3 dim, void (*body)(void *), void *context, uint32_t at);
+AK_API void simt_run(cce::dim3 dim, void (*body)(void*), void* context, uint32_t at);
 AK_API void simt_barrier();
 enum class Warp : uint8_t { ShflXor, Add, Max, Min, Ballot, Active, Sync };
 enum class Num : uint8_t { F32, F16, S32, U32, S64, U64 };

@@ -1,4 +1,5 @@
-// Scalar math by the names TileLang prints: NAMEf for float32, hNAME for half (computed in float32).
+// Scalar math by the names TileLang prints: NAMEf for float32, hNAME for half (computed in
+// float32).
 #pragma once
 
 #include "ak/simt.h"
@@ -37,14 +38,15 @@ AK_HALF_MATH(trunc, std::trunc(x))
 inline half hatan2(half y, half x) { return half(std::atan2(float(y), float(x))); }
 
 // min and max of the kernel language: any two arithmetic types, or two equal 16-bit floats.
-#define AK_MINMAX(NAME, OP)                                                          \
-  template <class A, class B>                                                        \
-  inline auto NAME(A a, B b) {                                                       \
-    if constexpr (std::is_same_v<A, B>) return a OP b ? a : b;                       \
-    else {                                                                           \
-      using C = decltype(a + b);                                                     \
-      return C(a) OP C(b) ? C(a) : C(b);                                             \
-    }                                                                                \
+#define AK_MINMAX(NAME, OP)              \
+  template <class A, class B>            \
+  inline auto NAME(A a, B b) {           \
+    if constexpr (std::is_same_v<A, B>)  \
+      return a OP b ? a : b;             \
+    else {                               \
+      using C = decltype(a + b);         \
+      return C(a) OP C(b) ? C(a) : C(b); \
+    }                                    \
   }
 AK_MINMAX(min, <)
 AK_MINMAX(max, >)

@@ -17,10 +17,14 @@ inline void asc_threadfence() {
 namespace ak {
 template <class T>
 constexpr Num num_of() {
-  if constexpr (std::is_same_v<T, float>) return Num::F32;
-  else if constexpr (std::is_same_v<T, half>) return Num::F16;
-  else if constexpr (sizeof(T) == 8) return std::is_signed_v<T> ? Num::S64 : Num::U64;
-  else return std::is_signed_v<T> ? Num::S32 : Num::U32;
+  if constexpr (std::is_same_v<T, float>)
+    return Num::F32;
+  else if constexpr (std::is_same_v<T, half>)
+    return Num::F16;
+  else if constexpr (sizeof(T) == 8)
+    return std::is_signed_v<T> ? Num::S64 : Num::U64;
+  else
+    return std::is_signed_v<T> ? Num::S32 : Num::U32;
 }
 template <class T>
 inline T warp_op(Warp op, T v, int argument = 0) {
@@ -36,9 +40,9 @@ inline T warp_op(Warp op, T v, int argument = 0) {
 template <auto BODY, class... A>
 struct SimtCall {
   std::tuple<A...> args;
-  static void run(void *self) {
+  static void run(void* self) {
     // Each thread works on its own copies, as kernel parameters do.
-    std::apply([](auto... a) { BODY(a...); }, static_cast<SimtCall *>(self)->args);
+    std::apply([](auto... a) { BODY(a...); }, static_cast<SimtCall*>(self)->args);
   }
 };
 }  // namespace ak
@@ -75,16 +79,16 @@ inline uint32_t asc_activemask() {
 }
 
 // Atomics return the old value. Cores on other host threads may touch the same global memory.
-#define AK_SIMT_ATOMIC(NAME, EXPR)             \
-  template <class T, class V>                  \
-  inline T NAME(T *p, V value) {               \
-    T v = T(value);                            \
-    ak::simt_atomic_lock();                    \
-    T old = *p;                                \
-    *p = T(EXPR);                              \
-    AK_OUT(#NAME, *p, sizeof(T));              \
-    ak::simt_atomic_unlock();                  \
-    return old;                                \
+#define AK_SIMT_ATOMIC(NAME, EXPR) \
+  template <class T, class V>      \
+  inline T NAME(T* p, V value) {   \
+    T v = T(value);                \
+    ak::simt_atomic_lock();        \
+    T old = *p;                    \
+    *p = T(EXPR);                  \
+    AK_OUT(#NAME, *p, sizeof(T));  \
+    ak::simt_atomic_unlock();      \
+    return old;                    \
   }
 AK_SIMT_ATOMIC(asc_atomic_add, old + v)
 AK_SIMT_ATOMIC(asc_atomic_max, old > v ? old : v)

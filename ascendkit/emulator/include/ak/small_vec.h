@@ -31,21 +31,21 @@ struct VecTraits<Vec<T, N, A>> : std::true_type {
   static constexpr int lanes = N;
 };
 template <class V>
-inline auto *lanes_of(V &v) {
-  return reinterpret_cast<typename VecTraits<std::remove_const_t<V>>::elem *>(
-      const_cast<std::remove_const_t<V> *>(&v));
+inline auto* lanes_of(V& v) {
+  return reinterpret_cast<typename VecTraits<std::remove_const_t<V>>::elem*>(
+      const_cast<std::remove_const_t<V>*>(&v));
 }
 
-#define AK_VEC_OP(OP)                                                                        \
-  template <class T, int N, size_t A>                                                        \
-  inline Vec<T, N, A> operator OP(Vec<T, N, A> a, Vec<T, N, A> b) {                          \
-    Vec<T, N, A> r;                                                                          \
-    for (int i = 0; i < N; ++i) lanes_of(r)[i] = T(lanes_of(a)[i] OP lanes_of(b)[i]);        \
-    return r;                                                                                \
-  }                                                                                          \
-  template <class T, int N, size_t A>                                                        \
-  inline Vec<T, N, A> &operator OP##=(Vec<T, N, A> &a, Vec<T, N, A> b) {                     \
-    return a = a OP b;                                                                       \
+#define AK_VEC_OP(OP)                                                                 \
+  template <class T, int N, size_t A>                                                 \
+  inline Vec<T, N, A> operator OP(Vec<T, N, A> a, Vec<T, N, A> b) {                   \
+    Vec<T, N, A> r;                                                                   \
+    for (int i = 0; i < N; ++i) lanes_of(r)[i] = T(lanes_of(a)[i] OP lanes_of(b)[i]); \
+    return r;                                                                         \
+  }                                                                                   \
+  template <class T, int N, size_t A>                                                 \
+  inline Vec<T, N, A>& operator OP## = (Vec<T, N, A> & a, Vec<T, N, A> b) {           \
+    return a = a OP b;                                                                \
   }
 AK_VEC_OP(+)
 AK_VEC_OP(-)
@@ -70,20 +70,14 @@ inline Vec<T, N, A> operator~(Vec<T, N, A> a) {
 }
 }  // namespace ak
 
-#define AK_SMALL_VECTORS(ELEM, STEM)                                                         \
-  using STEM##1 = ak::Vec<ELEM, 1, sizeof(ELEM)>;                                            \
-  using STEM##2 = ak::Vec<ELEM, 2, 2 * sizeof(ELEM)>;                                        \
-  using STEM##3 = ak::Vec<ELEM, 3, sizeof(ELEM)>;                                            \
-  using STEM##4 = ak::Vec<ELEM, 4, 4 * sizeof(ELEM)>;                                        \
-  inline STEM##2 make_##STEM##2(ELEM x, ELEM y) {                                            \
-    return {x, y};                                                                           \
-  }                                                                                          \
-  inline STEM##3 make_##STEM##3(ELEM x, ELEM y, ELEM z) {                                    \
-    return {x, y, z};                                                                        \
-  }                                                                                          \
-  inline STEM##4 make_##STEM##4(ELEM x, ELEM y, ELEM z, ELEM w) {                            \
-    return {x, y, z, w};                                                                     \
-  }
+#define AK_SMALL_VECTORS(ELEM, STEM)                                          \
+  using STEM##1 = ak::Vec<ELEM, 1, sizeof(ELEM)>;                             \
+  using STEM##2 = ak::Vec<ELEM, 2, 2 * sizeof(ELEM)>;                         \
+  using STEM##3 = ak::Vec<ELEM, 3, sizeof(ELEM)>;                             \
+  using STEM##4 = ak::Vec<ELEM, 4, 4 * sizeof(ELEM)>;                         \
+  inline STEM##2 make_##STEM##2(ELEM x, ELEM y) { return {x, y}; }            \
+  inline STEM##3 make_##STEM##3(ELEM x, ELEM y, ELEM z) { return {x, y, z}; } \
+  inline STEM##4 make_##STEM##4(ELEM x, ELEM y, ELEM z, ELEM w) { return {x, y, z, w}; }
 AK_SMALL_VECTORS(float, float)
 AK_SMALL_VECTORS(int8_t, char)
 AK_SMALL_VECTORS(uint8_t, uchar)

@@ -7,34 +7,36 @@
 namespace ak {
 // One slot an instruction form. `fault` is the tests' proof that they look: a kind of corruption.
 struct Slot {
-  const char *name;
+  const char* name;
   uint64_t count;
   uint32_t fault;
-  Slot *next;
+  Slot* next;
 };
-AK_API Slot *slot(const char *name);
-AK_API void corrupt(uint32_t kind, void *result, uint32_t bytes, uint32_t lane_bytes);
-AK_API void trace_op(const Slot *s);
-AK_API void trace_access(const void *p, uint32_t bytes, bool write);
-[[noreturn]] AK_API void misaligned(const char *name, const void *p, uint32_t align);
+AK_API Slot* slot(const char* name);
+AK_API void corrupt(uint32_t kind, void* result, uint32_t bytes, uint32_t lane_bytes);
+AK_API void trace_op(const Slot* s);
+AK_API void trace_access(const void* p, uint32_t bytes, bool write);
+[[noreturn]] AK_API void misaligned(const char* name, const void* p, uint32_t align);
 
-inline void check_align(const char *name, const void *p, uint32_t align) {
+inline void check_align(const char* name, const void* p, uint32_t align) {
   if (__builtin_expect(reinterpret_cast<uintptr_t>(p) & (align - 1), 0)) misaligned(name, p, align);
 }
 }  // namespace ak
 
-// Instructions are calls, not inlined loops: a kernel of hundreds of them still compiles in seconds.
+// Instructions are calls, not inlined loops: a kernel of hundreds of them still compiles in
+// seconds.
 #define AK_INSTR __attribute__((noinline)) inline
 
 #if defined(AK_TRACE)
-// At the end of an instruction: RESULT is what it produced (a register, or data about to be stored).
-#define AK_OUT(NAME, RESULT, LANE_BYTES)                                                     \
-  do {                                                                                       \
-    static ::ak::Slot *const ak_slot = ::ak::slot(NAME);                                     \
-    ++ak_slot->count;                                                                        \
-    ::ak::trace_op(ak_slot);                                                                 \
-    if (__builtin_expect(ak_slot->fault != 0, 0))                                            \
-      ::ak::corrupt(ak_slot->fault, &(RESULT), sizeof(RESULT), LANE_BYTES);                  \
+// At the end of an instruction: RESULT is what it produced (a register, or data about to be
+// stored).
+#define AK_OUT(NAME, RESULT, LANE_BYTES)                                    \
+  do {                                                                      \
+    static ::ak::Slot* const ak_slot = ::ak::slot(NAME);                    \
+    ++ak_slot->count;                                                       \
+    ::ak::trace_op(ak_slot);                                                \
+    if (__builtin_expect(ak_slot->fault != 0, 0))                           \
+      ::ak::corrupt(ak_slot->fault, &(RESULT), sizeof(RESULT), LANE_BYTES); \
   } while (0)
 // At the start of a store: names the value that goes to memory `stored`.
 #define AK_STORED(NAME, VALUE, LANE_BYTES) \
@@ -42,7 +44,7 @@ inline void check_align(const char *name, const void *p, uint32_t align) {
   AK_OUT(NAME, stored, LANE_BYTES)
 #define AK_TOUCH(P, BYTES, WRITE) ::ak::trace_access(P, BYTES, WRITE)
 #else
-#define AK_STORED(NAME, VALUE, LANE_BYTES) const auto &stored = VALUE
+#define AK_STORED(NAME, VALUE, LANE_BYTES) const auto& stored = VALUE
 #define AK_OUT(NAME, RESULT, LANE_BYTES) ((void)0)
 #define AK_TOUCH(P, BYTES, WRITE) ((void)0)
 #endif
