@@ -27,9 +27,10 @@ def main():
     for r in bf16:
         if r["what"] == "chain":
             shapes = ", ".join(f"[{n}, {k}]" for n, k in r["shapes"])
+            m = r["m"]
             print(
-                f"- {{id: o1_chain_bf16_{r['m']}, role: kernel, platform: h200, model: any,"
-                f" phase: kernel,\n   config: {{op: six BF16 products in a graph, chain_m: {r['m']},"
+                f"- {{id: o1_chain_bf16_{m}, role: kernel, platform: h200, model: any,"
+                f" phase: kernel,\n   config: {{op: six BF16 products in a graph, chain_m: {m},"
                 f" shapes: [{shapes}], source: own_h200}},\n   metrics: {{us: {{value:"
                 f" {r['us'][3]:.2f}, unit: us, source: own_h200}}}}}}"
             )

@@ -24,7 +24,7 @@ def test_every_row_has_a_device_a_source_and_a_time(key):
     for file in files(key):
         assert set(file) <= {
             "schema", "donors", "sources", "floors", "floor_us", "series", "rows", "contention",
-            "calibration",
+            "calibration", "collective_kept",
         }  # fmt: skip
         for source in file.get("sources", {}).values():
             assert set(source) == {"ref", "kind"} and all(source.values())
@@ -133,6 +133,8 @@ def test_contention_is_a_ratio_of_two_rows():
     alone = stock["h800_deepep_normal_ep64"]
     want = (stock["h800_train_dispatch"] / alone[0] + stock["h800_train_combine"] / alone[1]) / 2
     assert contention("h800") == (pytest.approx(want), "h800: h800_train_dispatch")
+    kept, source = contention("h800", collective=True)
+    assert 0.3 < kept < 0.6 and source == "h200: own_contention"
 
 
 def test_padding_counts_tiles_and_waves(seed):

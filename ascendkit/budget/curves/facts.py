@@ -52,14 +52,22 @@ def floor(device: str, mode: str) -> tuple[float, str, str]:
 
 
 @lru_cache(maxsize=64)
-def contention(device: str) -> tuple[float, str]:
+def contention(device: str, collective: bool = False) -> tuple[float, str]:
     """Share of its rate a transfer keeps while kernels compute beside it, and where that is from.
 
-    The mean ratio of rates measured under overlap and alone; 1 where nobody measured both.
+    Args:
+        collective: of a library's collective, whose kernels compete for cores with the products;
+            otherwise of expert-parallel kernels, which have cores of their own.
+
+    The mean of what was measured under overlap and alone; 1 where nobody measured both.
     """
     for key in (device, *donors(device)):
-        pairs = file(key).get("contention", ())
-        if pairs:
+        got = file(key)
+        if collective and "collective_kept" in got:
+            kept = got["collective_kept"]
+            return sum(kept["of_rate"]) / len(kept["of_rate"]), f"{key}: {kept['source']}"
+        if not collective and "contention" in got:
+            pairs = got["contention"]
             stock = {r["id"]: r["value"] for r in table("hardware")["kernels"]}
             ratios = [stock[p["under"]] / stock[p["alone"]][p["pick"]] for p in pairs]
             return sum(ratios) / len(ratios), f"{key}: {pairs[0]['under']}"

@@ -18,6 +18,7 @@ from ascendkit.budget.overlap.fluid import Task, run
 from ascendkit.hardware import Device
 
 MODES = ("auto", "none", "all")
+EXPERT = ("ep_comm.dispatch", "ep_comm.combine")
 DRIVING_SMS = 20
 """SMs that DeepEP's kernels take on NVIDIA (profile of the V3 training run)."""
 BESIDE = {"ascend": ("q", "kv", "index", "shared", "routed"), "nvidia": ("shared", "routed")}
@@ -65,7 +66,6 @@ def transfers(call: Call) -> bool:
 def tasks(chain: Sequence[Timed], on: Device, mode: str = "auto") -> list[Task]:
     """One pass through ``chain`` as tasks that wait for each other as the model demands."""
     beside = BESIDE[family(on)] if mode == "auto" else None if mode == "all" else ()
-    kept = contention(on.key)[0]
     out: list[Task] = []
     trunk: list[int] = []
     tails: dict[str, int] = {}
@@ -88,7 +88,7 @@ def tasks(chain: Sequence[Timed], on: Device, mode: str = "auto") -> list[Task]:
                 timed.timing.seconds * timed.call.count,
                 demand(timed, on),
                 tuple(before),
-                1.0 if timed.timing.overlapped else kept,
+                _kept(timed, on) if moving else 1.0,
                 moving,
             )
         )
@@ -98,6 +98,13 @@ def tasks(chain: Sequence[Timed], on: Device, mode: str = "auto") -> list[Task]:
         else:
             trunk = [me]
     return out
+
+
+def _kept(timed: Timed, on: Device) -> float:
+    """Share of its rate a transfer keeps beside compute; rows taken beside compute have it."""
+    if timed.timing.overlapped:
+        return 1.0
+    return contention(on.key, timed.call.op not in EXPERT)[0]
 
 
 def together(*chains: Sequence[Task]) -> list[Task]:
