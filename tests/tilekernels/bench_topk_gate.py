@@ -68,7 +68,9 @@ def rows(ceilings: Ceilings) -> Iterator[dict[str, Any]]:
             equal = bool(torch.equal(indices.cpu(), want))
             timing = do_bench([lambda c=call, s=s, o=o: c(s, o) for s, o in sets], "cuda")
             yield {
-                "op": "tilekernels.topk_gate",
+                # Not a record of the op: those come from ``ascendkit.check loop=bandwidth``.
+                "record": "comparison",
+                "of": "tilekernels.topk_gate",
                 "function": name,
                 "params": {"num_tokens": tokens, "num_experts": experts, "num_topk": topk},
                 "time_us": {"p20": timing.p20, "p50": timing.p50, "p80": timing.p80},
