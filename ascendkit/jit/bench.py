@@ -224,5 +224,6 @@ def _record(name: str, samples: list[float]) -> Record:
             **{key: round(value, 2) for key, value in figures.items()},
             "samples": len(samples),
             "load": round(os.getloadavg()[0], 2),
+            "nice": os.nice(0),
         },
     )
