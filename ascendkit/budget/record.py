@@ -32,6 +32,7 @@ def _device(step: Step, acceptance: float | None) -> dict[str, Any]:
         "step_s": step.seconds,
         "serial_s": step.serial,
         **_curves(step),
+        "busy": step.busy,
         "unknown": list(step.unknown),
         "tokens": step.tokens,
         "tokens_per_s_rank": step.tokens / step.seconds / step.plan.ranks,

@@ -159,6 +159,9 @@ def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
         shares = ", ".join(f"{k} {v:.0%}" for k, v in step.time.shares.items())
         found["origin of the time"] = shares
         found["claimed"] = "yes" if step.time.claimed else "not claimed"
+    busy = step.busy
+    found["binds"] = max(busy, key=lambda r: busy[r], default="unknown")
+    found["resources at peak, of the step"] = ", ".join(f"{r} {v:.0%}" for r, v in busy.items())
     found |= {
         "tokens/s per rank": f"{most}{rate:.5g}",
         "tokens/s per package": f"{most}{rate * device.ranks_per_package:.5g}",

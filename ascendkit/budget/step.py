@@ -114,6 +114,17 @@ class Step:
         return self.serial if self.time is None else self.time.seconds
 
     @property
+    def busy(self) -> dict[str, float]:
+        """Share of the step each resource would work at its peak rate; the largest binds."""
+        total: dict[str, float] = {}
+        for line in self.lines:
+            for resource, seconds in line.resource_s.items():
+                _book(total, resource, seconds)
+        found = {r: total[r] / self.seconds for r in RESOURCES if r in total}
+        waiting = sum(line.waiting for line in self.lines)
+        return {**found, "launch": waiting / self.seconds} if waiting else found
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Resources without a rate; the step time is then a lower bound of the bound."""
         return tuple(r for r in RESOURCES if any(r in line.unknown for line in self.lines))

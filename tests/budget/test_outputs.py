@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -111,6 +112,15 @@ def test_a_sweep_is_one_line_a_plan(tmp_path, capsys):
 
 def test_a_sweep_without_a_legal_plan_fails(capsys):
     assert main([*DECODE, "action=sweep", "over=[ep=7|9]"]) == 1
+
+
+def test_a_thousand_plans_take_less_than_twenty_seconds_of_one_core(capsys):
+    batches = "|".join(str(b) for b in range(8, 48))
+    began = time.process_time()
+    assert main([*DECODE, "action=sweep", f"over=[batch={batches}]", "output=json"]) == 0
+    spent = time.process_time() - began
+    assert len(capsys.readouterr().out.splitlines()) == 40
+    assert spent * 1000 / 40 < 20
 
 
 def test_pareto_keeps_what_nothing_beats():

@@ -80,6 +80,14 @@ def test_bands_and_marks(seed):
     assert any("not claimed" in w for w in far.warnings)
 
 
+def test_the_busiest_resource_binds():
+    got = step("v3", phase="prefill", batch=1, seq=4096, context=4096)
+    assert set(got.busy) >= {"cube", "hbm", "scaleup", "launch"}
+    assert all(v >= 0 for v in got.busy.values())
+    bound = step("v3", time="peak", phase="prefill", batch=1, seq=4096, context=4096)
+    assert max(bound.busy.values()) <= 1 and "launch" not in bound.busy
+
+
 def test_skew_is_decided_by_the_fullest_rank(seed):
     busy = dict(phase="prefill", batch=1, seq=4096, context=4096)
     assert step(routing="zipf:1.0", **busy).seconds > step(**busy).seconds
