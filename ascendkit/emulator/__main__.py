@@ -13,6 +13,7 @@ EXAMPLE = """examples:
       --arg A=float32[4096]=randn --arg B=float32[4096]=randn --arg C=float32[4096]=zeros
   python -m ascendkit.emulator pages          write the instruction page and PROVENANCE.md
   python -m ascendkit.emulator names          compare the table with what TileLang can emit
+  python -m ascendkit.emulator demo           two kernels, and what a mistake looks like
 """
 
 
@@ -45,9 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands.add_parser("pages", help="write docs/emulator_instructions.md and PROVENANCE.md")
     commands.add_parser("names", help="names TileLang can emit that the emulator does not know")
+    commands.add_parser("demo", help="two kernels, and what a mistake looks like")
+    bench = commands.add_parser("bench", help="speed of the emulator on this host")
+    bench.add_argument("--out", type=Path, help="append the figures to this JSON-lines file")
     args = parser.parse_args(argv)
     try:
-        return {"run": _run, "pages": _pages, "names": _names}[args.command](args)
+        todo = {"run": _run, "pages": _pages, "names": _names, "demo": _demo, "bench": _bench}
+        return todo[args.command](args)
     except (ValueError, TypeError, RuntimeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -106,6 +111,18 @@ def _names(args: Any) -> int:
     for name in unknown:
         print(f"  {name}")
     return 1 if unknown else 0
+
+
+def _demo(args: Any) -> int:
+    from ascendkit.emulator import demo
+
+    return demo.main()
+
+
+def _bench(args: Any) -> int:
+    from ascendkit.emulator import bench
+
+    return bench.main(args.out)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ COMMON_FLAGS = (
     "-g1",
     "-Wno-unknown-pragmas",
     "-Wno-unused",
+    "-fno-reorder-blocks",
 )
 
 

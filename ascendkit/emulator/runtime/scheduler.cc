@@ -17,6 +17,7 @@ __thread uint3 gridDim = {1, 1, 1};
 namespace ak {
 namespace {
 constexpr size_t kCoreStack = 512 << 10;
+constexpr int kShown = 6;  // cores a wait graph names
 std::mutex idle_mutex;
 std::condition_variable idle_changed;
 
@@ -124,7 +125,7 @@ std::string wait_graph(Launch& launch) {
   int shown = 0;
   for (auto& kind : launch.by_kind)
     for (Core* c : kind) {
-      if (!c || c->done || ++shown > 12) continue;
+      if (!c || c->done || ++shown > kShown) continue;
       if (c->waiting)
         text += "\n  " + c->name() + " (line " + std::to_string(c->site) + ") waits for " +
                 c->waiting();
@@ -134,6 +135,7 @@ std::string wait_graph(Launch& launch) {
             text += "\n  " + c->name() + " " + pipe_name(p) + " (line " +
                     std::to_string(c->queue[p].front().site) + ") waits for " + w->describe();
     }
+  if (shown > kShown) text += "\n  and " + std::to_string(shown - kShown) + " more cores";
   if (launch.next_block < launch.spec.grid)
     text += "\n  " + std::to_string(launch.spec.grid - launch.next_block) +
             " blocks have not started: blocks that wait for each other must all fit on the cores";
