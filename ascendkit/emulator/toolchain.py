@@ -46,7 +46,6 @@ COMMON_FLAGS = (
     "-g1",
     "-Wno-unknown-pragmas",
     "-Wno-unused",
-    "-fno-reorder-blocks",
 )
 
 
