@@ -18,7 +18,8 @@ from ascendkit.registry import op as find
 if TYPE_CHECKING:
     import torch
 
-_device_of_platform = {"reference": "cpu", "emulator": "cpu", "ascend": "npu", "cuda": "cuda"}
+DEVICE_OF_PLATFORM = {"reference": "cpu", "emulator": "cpu", "ascend": "npu", "cuda": "cuda"}
+"""Device type of the tensors each platform works on."""
 
 
 def call(
@@ -88,7 +89,7 @@ def check_support(op: Op, platform: str, params: Mapping[str, Any]) -> None:
 
 
 def _check_device(op: Op, tensors: list[torch.Tensor], platform: str) -> None:
-    wanted = _device_of_platform[platform]
+    wanted = DEVICE_OF_PLATFORM[platform]
     for t in tensors:
         if t.device.type != wanted:
             raise ValueError(

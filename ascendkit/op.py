@@ -5,12 +5,16 @@ file                    what it gives
 ======================  ==========================================================================
 ``__init__.py``         public function, ``SCHEMA``, ``allocate`` (outputs; also the fake kernel)
 ``reference.py``        ``reference(*args)``: obvious torch, the definition of right
-``oracle.py``           ``oracle(*args)``: NumPy, shares no code with the reference it judges
+``oracle.py``           ``oracle(*args)`` (NumPy in and out, narrow floats as float32) and/or
+                        ``invariants(result, *args)``; shares no code with what it judges
 ``cost.py``             ``cost(**params) -> Cost``: pure Python
 ``cases.py``            ``CONTRACT``, ``cases()``, ``inputs(case)``
 ``cuda.py``             ``supports(case) -> Support``, ``run(*args, out=...)``
 ``ascend.py``           the same for the NPU and, unchanged, the emulator
 ======================  ==========================================================================
+
+A collective case has ``ranks > 1``: ``inputs`` gives one tuple of arguments a rank; ``reference``
+and ``oracle`` take the list of them and give the list of results.
 
 What an op can do is derived from the files that exist, never claimed.
 """

@@ -34,11 +34,11 @@ def _run(plan: Plan, seed: int, file: Path | None, output: str) -> int:
     from ascendkit.check import report
     from ascendkit.check.correctness import check_case
     from ascendkit.check.tracing import check_traces
-    from ascendkit.dispatch import _device_of_platform as device_of
+    from ascendkit.dispatch import DEVICE_OF_PLATFORM
 
     outcomes: list[Outcome] = list(plan.broken)
     measured: list[Measured] = []
-    ceilings = {p: Ceilings(device_of[p]) for p in plan.platforms}
+    ceilings = {p: Ceilings(DEVICE_OF_PLATFORM[p]) for p in plan.platforms}
     total = len(plan.correctness) + len(plan.traces) + len(plan.bandwidth)
     # What an op prints must not end up among the records.
     with redirect_stdout(sys.stderr), report.progress(total) as step:

@@ -19,7 +19,7 @@ from ascendkit.check.launch import LAUNCHERS
 from ascendkit.check.launches import Launches, layout
 from ascendkit.check.misuse import refusal
 from ascendkit.check.outcome import FAIL, PASS, Finding, Outcome, describe, failed, skipped
-from ascendkit.dispatch import _device_of_platform as device_of
+from ascendkit.dispatch import DEVICE_OF_PLATFORM
 from ascendkit.errors import bad_value
 from ascendkit.op import Case, Op
 from ascendkit.testing.compare import compare
@@ -64,7 +64,7 @@ def public(op: Op, case: Case) -> Callable[..., Any]:
 
 def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     if case.error:
-        args = copied(op.inputs(case, seed), device_of[platform])
+        args = copied(op.inputs(case, seed), DEVICE_OF_PLATFORM[platform])
         return refusal(public(op, case), case, args, platform)
     support = op.supports(platform, case)
     if not support:
@@ -76,7 +76,7 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     args = op.inputs(case, seed)
     module, function = op.load(), public(op, case)
     allocate = getattr(module, "allocate", None)
-    mine = copied(args, device_of[platform])
+    mine = copied(args, DEVICE_OF_PLATFORM[platform])
     runs = Launches(function, module, mine, platform)
     judge, judged_by = _judge(op, platform, args)
     verdict = judge(runs.results[0])
