@@ -92,7 +92,8 @@ def outlive_notices() -> None:
     MPICH's process manager, told not to clean up, sends SIGUSR1 to the ranks that are left.
     """
     main = threading.current_thread() is threading.main_thread()
-    if main and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+    # None is a handler the library installed; only one written in Python is left alone.
+    if main and not callable(signal.getsignal(signal.SIGUSR1)):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
