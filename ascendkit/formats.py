@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ascendkit.errors import unknown
 
@@ -59,6 +60,7 @@ def fmt(name: str) -> Format:
     return FORMATS[name]
 
 
+@lru_cache(maxsize=256)
 def width(name: str) -> float:
     """Bytes per value of a format, scales included."""
     return fmt(name).bytes

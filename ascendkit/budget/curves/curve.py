@@ -77,23 +77,29 @@ class Curve:
         return math.sqrt(float((self._errors**2).sum()) / spare)
 
     def nearest(self, work: Sequence[float], n: int = 3) -> list[Sample]:
-        """Rows closest to ``work``, nearest first."""
-        log = [math.log(max(v, 1e-12)) for v in work]
+        """Rows closest to ``work`` in the logs of what it needs, nearest first."""
+        import numpy as np
 
-        def gap(s: Sample) -> float:
-            return sum(
-                abs(a - math.log(max(b, 1e-12)))
-                for a, b, v in zip(log, s.work, work, strict=True)
-                if v
-            )
-
-        return sorted(self.samples, key=gap)[:n]
+        q = _array(work)
+        gap = (np.abs(self._logs - np.log(np.maximum(q, 1e-12))) * (q > 0)).sum(1)
+        return [self.samples[i] for i in np.argsort(gap, kind="stable")[:n]]
 
     def inside(self, work: Sequence[float]) -> bool:
         """Whether the binding resource lies between the smallest and the largest row."""
         axis = max(range(len(work)), key=lambda i: work[i])
-        have = [s.work[axis] for s in self.samples]
-        return 0.99 * min(have) <= work[axis] <= 1.01 * max(have)
+        low, high = self._ends[axis]
+        return 0.99 * low <= work[axis] <= 1.01 * high
+
+    @cached_property
+    def _logs(self) -> Any:
+        import numpy as np
+
+        return np.log(np.maximum(_array([s.work for s in self.samples]), 1e-12))
+
+    @cached_property
+    def _ends(self) -> list[tuple[float, float]]:
+        columns = zip(*(s.work for s in self.samples), strict=True)
+        return [(min(c), max(c)) for c in columns]
 
     @cached_property
     def _errors(self) -> Any:
