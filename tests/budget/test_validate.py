@@ -102,3 +102,8 @@ def test_no_row_of_a_points_own_source_predicts_it():
     for key, run in runs.items():
         if run["group"] in ("V4 950PR", "FlashMLA 950") and "not" not in run:
             assert run["without"], key
+
+
+def test_no_measurement_counts_twice():
+    found = [(p.platform, p.metric, p.measured, str(p.run)) for p in points() if p.run]
+    assert len(found) == len(set(found))
