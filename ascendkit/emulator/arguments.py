@@ -38,8 +38,8 @@ def _codes() -> dict[Any, tuple[int, int, str]]:
     }
 
 
-def pack(name: str, value: Any) -> Argument:
-    """One argument.
+def pack(name: str, value: Any, *, meta: bool = False) -> Argument:
+    """One argument; ``meta`` also takes tensors without memory.
 
     Raises:
         TypeError: neither a CPU tensor nor a number, or a dtype kernels do not have.
@@ -49,7 +49,7 @@ def pack(name: str, value: Any) -> Argument:
     if value is None:
         return Argument(None, 0)
     if isinstance(value, torch.Tensor):
-        if value.device.type != "cpu":
+        if value.device.type != "cpu" and not (meta and value.device.type == "meta"):
             raise TypeError(
                 f"{name}: got a tensor on {value.device}, wanted cpu: this kernel was compiled for "
                 "the emulator"

@@ -11,6 +11,8 @@ from typing import Any
 
 from ascendkit.emulator import toolchain
 
+INDIRECT, CONTROL = 1, 2
+
 
 class _Region(ctypes.Structure):
     _fields_ = [("base", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("name", ctypes.c_char_p)]
@@ -29,7 +31,7 @@ class _Spec(ctypes.Structure):
         ("replay", ctypes.c_uint32),
         ("trace", ctypes.c_uint32),
         ("timeout_s", ctypes.c_double),
-        ("indirect", ctypes.c_uint64),
+        ("flags", ctypes.c_uint64),
     ]
 
 
@@ -99,6 +101,7 @@ def launch(
     trace: int = 0,
     timeout_s: float = 0.0,
     indirect: bool = False,
+    control: bool = False,
 ) -> Failure | None:
     """Run ``grid`` blocks. ``slots`` are pointers to the argument values.
 
@@ -119,7 +122,7 @@ def launch(
         replay,
         trace,
         timeout_s,
-        int(indirect),
+        INDIRECT * indirect | CONTROL * control,
     )
     report = _Report()
     if _launch()(ctypes.byref(spec), ctypes.byref(report)) == 0:
@@ -129,3 +132,39 @@ def launch(
     if code.startswith("AK-DEADLOCK"):
         core = ""
     return Failure(code, report.message.decode(errors="replace"), report.site, core, report.pc)
+
+
+def stream() -> bytes:
+    """Records of the launches traced at level 2 since the last call."""
+    data = ctypes.c_char_p()
+    read, clear = toolchain.symbol("ak_stream"), toolchain.symbol("ak_clear_stream")
+    read.argtypes, read.restype = [ctypes.POINTER(ctypes.c_char_p)], ctypes.c_uint64
+    size = read(ctypes.byref(data))
+    found = ctypes.string_at(data, size) if size else b""
+    clear()
+    return found
+
+
+class _Slot(ctypes.Structure):
+    pass
+
+
+_Slot._fields_ = [
+    ("name", ctypes.c_char_p),
+    ("count", ctypes.c_uint64),
+    ("fault", ctypes.c_uint32),
+    ("index", ctypes.c_uint32),
+    ("next", ctypes.POINTER(_Slot)),
+]
+
+
+def slots() -> list[tuple[str, int]]:
+    """Instruction names and how often each has run in traced launches, by index."""
+    function = toolchain.symbol("ak_slots")
+    function.restype = ctypes.POINTER(_Slot)
+    found: list[tuple[str, int]] = []
+    at = function()
+    while at:
+        found.append((at.contents.name.decode(), int(at.contents.count)))
+        at = at.contents.next
+    return found[::-1]

@@ -71,9 +71,14 @@ class EmulatedKernel:
         replay: int = 0,
         trace: int = 0,
         timeout_s: float = 0.0,
+        control: bool = False,
         extra_regions: Sequence[device.Region] = (),
     ) -> float:
         """Run with ``args`` in the kernel's own parameter order; returns host seconds.
+
+        ``trace=1`` counts instructions, ``trace=2`` also writes their records (``records.read``).
+        ``control`` follows control flow and moves no data, so that shapes may be larger than memory
+        and tensors may be on ``meta``; scalar code that reads data is an error then.
 
         Raises:
             ValueError, TypeError: wrong number or kind of arguments, grid or cores out of range.
@@ -94,8 +99,13 @@ class EmulatedKernel:
         regions = list(extra_regions)
         for i, (p, arg) in enumerate(zip(parameters, args)):
             if p.pointer and hasattr(arg, "data_ptr"):
-                regions.append(tensors.region(p.name, arg))
-                values[i] = arg.data_ptr()
+                if control and arg.device.type == "meta":
+                    at = tensors.imagined(p.name, arg, regions)
+                    values[i] = at.base
+                else:
+                    at = tensors.region(p.name, arg)
+                    values[i] = arg.data_ptr()
+                regions.append(at)
             elif p.pointer:
                 values[i] = 0 if arg is None else int(arg)
             else:
@@ -118,6 +128,7 @@ class EmulatedKernel:
             trace=trace,
             timeout_s=timeout_s,
             indirect=self._indirect,
+            control=control,
         )
         seconds = time.perf_counter() - start
         if failure is not None:

@@ -93,7 +93,8 @@ class LoweredKernel:
 
     def _run(self, inputs: Sequence[Any], launch: dict[str, Any]) -> Any:
         values = self._with_outputs(inputs)
-        packed = [arguments.pack(n, v) for n, v in zip(self._names, values)]
+        meta = bool(launch.get("control"))
+        packed = [arguments.pack(n, v, meta=meta) for n, v in zip(self._names, values)]
         self.last_seconds = 0.0
         for call in self._host(packed):
             kernel = self.kernel(call.name)

@@ -25,6 +25,11 @@ _STATEMENT = re.compile(
     r"^\s*(?!__)(?:asc_\w+|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert)\b.*\("
 )
 _ACCESS = re.compile(r"^\s*(?:[\w*]+\s.*=|\(?\(?\*?\(?\(?__|[\w]+\[).*;\s*$")
+_SIMT = re.compile(r"\b__simt_(?:vf|callee)__\b")
+_COLLECTIVE = re.compile(
+    r"\basc_(?:shfl_xor|reduce_(?:add|max|min)|ballot|activemask)\(|"
+    r"\bAscendAllReduce\b|\bcoalesced_threads\(\)"
+)
 _KINDS = {"__vector__": VECTOR, "__cube__": CUBE}
 
 
@@ -96,7 +101,8 @@ def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
     """The translation unit of one kernel: ``text`` adapted, and a C entry point."""
     vector_functions = set(_VECTOR_FUNCTION.findall(text))
     lines = []
-    in_kernel = False
+    in_kernel = in_simt = False
+    previous = ""
     for number, line in enumerate(text.splitlines(), 1):
         if _KERNEL.search(line):
             in_kernel = True
@@ -110,10 +116,19 @@ def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
         noted = _STATEMENT.match(line) or (trace and _ACCESS.match(line) and "(" in line)
         if noted and (in_kernel or trace):
             line = f"::ak::site = {number}; {line.lstrip()}"
+        if in_simt and _COLLECTIVE.search(line) and _starts_statement(line, previous):
+            # Lanes that took different branches meet again by line.
+            line = f"::ak::simt_line({number}); {line.lstrip()}"
         lines.append(line)
+        previous = line.strip() or previous
+        in_simt = (in_simt or bool(_SIMT.search(line))) and not line.startswith("}")
         if line.startswith("}"):
             in_kernel = False
     return "\n".join([*_with_line_breaks(lines), _entry(kernel), ""])
+
+
+def _starts_statement(line: str, previous: str) -> bool:
+    return previous.endswith(("{", "}", ";")) and not re.match(r"\s*(?:\}|else\b|case\b|#)", line)
 
 
 def _wrapper(name: str) -> str:

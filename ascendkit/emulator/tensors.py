@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.emulator.device import Region
@@ -27,6 +28,13 @@ def region(name: str, tensor: torch.Tensor) -> Region:
         )
     storage = tensor.untyped_storage()
     return Region(name, storage.data_ptr(), storage.nbytes())
+
+
+def imagined(name: str, tensor: torch.Tensor, others: Sequence[Region]) -> Region:
+    """An address range for a tensor without memory, after all ``others``."""
+    past = max((r.base + r.bytes for r in others), default=0)
+    base = max(1 << 44, (past + 4096) // 512 * 512)
+    return Region(name, base, tensor.untyped_storage().nbytes())
 
 
 def scalar_bytes(ctype: str, value: Any) -> bytes:

@@ -27,7 +27,7 @@ void do_gm2ub(const Gm2Ub& p, uint32_t pad_value, uint8_t* base) {
   auto fill = [&](char* at, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; ++i) at[i] = reinterpret_cast<const char*>(&pad_value)[i % 4];
   };
-  for (uint32_t b = 0; b < p.bursts; ++b) {
+  for (uint32_t b = 0; b < turns(p.bursts); ++b) {
     char* dst = static_cast<char*>(p.dst) + p.dst_stride * int64_t(b);
     fill(dst, left);
     std::memcpy(dst + left, static_cast<const char*>(p.src) + p.src_stride * int64_t(b),
@@ -43,7 +43,7 @@ void do_gm2ub(const Gm2Ub& p, uint32_t pad_value, uint8_t* base) {
 }
 
 void do_ub2gm(const Ub2Gm& p, Atomic atomic, Dtype type, uint8_t* base) {
-  for (uint32_t b = 0; b < p.bursts; ++b)
+  for (uint32_t b = 0; b < turns(p.bursts); ++b)
     write_gm(static_cast<char*>(p.dst) + p.dst_stride * int64_t(b),
              static_cast<const char*>(p.src) + p.src_stride * int64_t(b), p.burst_bytes, atomic,
              type);
@@ -97,7 +97,7 @@ void ub2l1(uint64_t dst, const void* src, uint32_t bursts, uint32_t length, uint
   check_ub(op, src, src_step * (bursts - 1) + bytes, 32);
   check_local(op, Space::L1, dst, dst_step * (bursts - 1) + bytes, 32);
   on_pipe(PIPE_MTE3, [=, base = ub(), l1 = core().block->bank->l1] {
-    for (uint32_t b = 0; b < bursts; ++b)
+    for (uint32_t b = 0; b < turns(bursts); ++b)
       std::memcpy(l1 + dst + dst_step * b, static_cast<const uint8_t*>(src) + src_step * b, bytes);
     spoil(op, l1 + dst, bytes, 1);
     if (tracing())
@@ -128,7 +128,7 @@ void gm2l1(Gm2L1 p) {
     check_bursts(op, static_cast<const char*>(p.src) + p.matrix_stride * int64_t(k),
                  uint32_t(lines), line, p.row_stride, check_gm);
   on_pipe(PIPE_MTE2, [=, count = m.nz_count, l1 = core().block->bank->l1] {
-    for (uint32_t k = 0; k < count; ++k) {
+    for (uint32_t k = 0; k < turns(count); ++k) {
       const char* src = static_cast<const char*>(p.src) + p.matrix_stride * int64_t(k);
       uint8_t* dst = l1 + p.dst + matrix * k;
       for (uint64_t g = 0; g < groups; ++g) {
@@ -161,7 +161,7 @@ void fill_l1(uint64_t dst, uint32_t value, uint32_t elem_bytes, uint64_t repeat,
   uint64_t bytes = blocks * 32, step = bytes + gap * 32;
   check_local(op, Space::L1, dst, step * (repeat - 1) + bytes, 32);
   on_pipe(PIPE_MTE2, [=, l1 = core().block->bank->l1] {
-    for (uint64_t r = 0; r < repeat; ++r)
+    for (uint64_t r = 0; r < turns(repeat); ++r)
       for (uint64_t i = 0; i < bytes; i += elem_bytes)
         std::memcpy(l1 + dst + r * step + i, &value, elem_bytes);
     spoil(op, l1 + dst, bytes, elem_bytes);

@@ -37,9 +37,10 @@ void print(const char* format, ...) {
   std::fflush(stdout);
 }
 
-void enter_simd(uint32_t at) {
+bool enter_simd(uint32_t at) {
   site = at;
   if (tracing()) record("simd_vf", PIPE_V, {});
+  return !control();
 }
 void leave_simd() {
   if (tracing()) record("simd_vf.end", PIPE_V, {});
@@ -89,6 +90,7 @@ uint32_t squeeze_bytes() { return core().modes.squeeze_bytes; }
 
 uint64_t load_dev(const void* p, int bytes) {
   check_gm("asc_load_dev", p, uint64_t(bytes));
+  if (control()) needs_data("asc_load_dev reads global memory");
   Core& c = core();
   if (tracing()) record("asc_load_dev", PIPE_S, {range(Space::GM, p, uint64_t(bytes), false)});
   // A loop that reads global memory may be waiting for another core: let the others run.
@@ -116,6 +118,7 @@ uint64_t load_dev(const void* p, int bytes) {
 }
 void store_dev(void* p, uint64_t bits, int bytes) {
   check_gm("asc_store_dev", p, uint64_t(bytes));
+  if (control()) return;
   if (tracing()) record("asc_store_dev", PIPE_S, {range(Space::GM, p, uint64_t(bytes), true)});
   switch (bytes) {
     case 1:

@@ -11,6 +11,8 @@
 namespace ak {
 namespace {
 struct sigaction previous[64];
+constexpr const char* kNeedsData =
+    "scalar code reads data: its control flow may depend on values, which mode control has not";
 
 [[noreturn]] void leave(const char* code, const char* message, uint64_t address, uint64_t pc) {
   Launch& launch = *worker->launch;
@@ -60,10 +62,18 @@ const char* describe(int signal, uint64_t address, char* text, size_t size) {
   return text;
 }
 
+bool in_unified_buffer(uint64_t address) {
+  for (const uint8_t* u : core().block->bank->ub)
+    if (address >= uint64_t(u) && address < uint64_t(u) + kUbBytes) return true;
+  return false;
+}
+
 void on_signal(int signal, siginfo_t* info, void* context) {
   if (worker && worker->current) {
     char text[256];
     uint64_t address = signal == SIGFPE ? 0 : uint64_t(info->si_addr);
+    if (signal != SIGFPE && control() && in_unified_buffer(address))
+      leave("AK-CONTROL-001", kNeedsData, address, program_counter(context));
     const char* message = describe(signal, address, text, sizeof text);
     leave(signal == SIGFPE ? "AK-ARITH-001" : "AK-BOUNDS-001", message, address,
           program_counter(context));
@@ -85,6 +95,8 @@ void fail(const char* code, const char* format, ...) {
   va_end(args);
   leave(code, text, 0, 0);
 }
+
+void needs_data(const char* what) { fail("AK-CONTROL-001", "%s: %s", what, kNeedsData); }
 
 void assert_failed(const char* condition) {
   fail("AK-ASSERT-001", "device assertion failed: %s", condition);
@@ -128,7 +140,7 @@ void check_gm(const char* op, const void* p, uint64_t bytes) {
     uint64_t d = at < r.base ? r.base - at : at < r.base + r.bytes ? 0 : at - (r.base + r.bytes);
     if (d < distance) nearest = &r, distance = d;
   }
-  if (spec.indirect && distance != 0) return;  // the access itself decides
+  if (spec.flags & kIndirect && distance != 0) return;  // the access itself decides
   if (!nearest) fail("AK-BOUNDS-002", "%s touches global memory, but the kernel has no tensor", op);
   fail("AK-BOUNDS-002", "%s touches global memory outside tensor %s: bytes [%lld, %lld) of %llu",
        op, nearest->name, (long long)(at - nearest->base), (long long)(at - nearest->base + bytes),

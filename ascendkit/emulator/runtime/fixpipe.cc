@@ -142,7 +142,9 @@ void fixpipe(FixPipe p) {
   Atomic atomic = p.to_ub ? Atomic::None : modes.atomic;
   on_pipe(PIPE_FIX, [=, type = modes.atomic_type] {
     uint64_t offset = uint64_t(dst - bank->ub[0]);
-    if (nz)
+    if (control())
+      (void)0;
+    else if (nz)
       drain_nz(p, bank->l0c, p.to_ub ? bank->ub[p.sub_block] + offset : dst, atomic, type);
     else if (!p.to_ub)
       drain(p, bank->l0c, 0, m, 0, n, dst, atomic, type);

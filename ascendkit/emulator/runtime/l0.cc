@@ -65,12 +65,12 @@ void l1_to_l0(L1ToL0 p) {
     const uint8_t* src = l1 + p.src;
     uint8_t* dst = l0 + p.dst;
     if (!p.transpose) {
-      for (uint64_t k = 0; k < p.k_step; ++k)
+      for (uint64_t k = 0; k < turns(p.k_step); ++k)
         std::memcpy(dst + k * p.dst_stride * 512,
                     src + (uint64_t(p.k_start + k) * p.src_stride + p.m_start) * 512,
                     uint64_t(p.m_step) * 512);
     } else {
-      for (uint64_t r = 0; r < p.m_step * 16ull; ++r)
+      for (uint64_t r = 0; r < turns(p.m_step * 16ull); ++r)
         for (uint64_t c = 0; c < p.k_step * c0; ++c) {
           uint64_t from = ((p.k_start + c / c0) * p.src_stride + p.m_start + r / 16) * 16 * c0 +
                           (r % 16) * c0 + c % c0;
@@ -99,7 +99,7 @@ void load_scales(ScaleLoad p) {
   check_local(op, space, p.dst, (uint64_t(p.x_step - 1) * p.dst_stride + p.y_step) * 32, 1);
   Bank& bank = *core().block->bank;
   on_pipe(PIPE_MTE1, [=, l1 = bank.l1, mx = bank.of(space, 0)] {
-    for (uint64_t x = 0; x < p.x_step; ++x)
+    for (uint64_t x = 0; x < turns(p.x_step); ++x)
       std::memcpy(mx + p.dst + x * p.dst_stride * 32,
                   l1 + p.src + (uint64_t(p.x_start + x) * p.src_stride + p.y_start) * 32,
                   uint64_t(p.y_step) * 32);

@@ -87,7 +87,20 @@ Bank* acquire_bank(bool cube, uint32_t vector_cores) {
   return bank;
 }
 
+Bank* blind_bank() {
+  static Bank bank = [] {
+    Bank b{};
+    for (auto& u : b.ub) {
+      u = map_guarded(kUbBytes);
+      mprotect(u, kUbBytes, PROT_NONE);
+    }
+    return b;
+  }();
+  return &bank;
+}
+
 void release_bank(Bank* bank) {
+  if (bank == blind_bank()) return;
   std::lock_guard<std::mutex> hold(bank_mutex);
   bank_pool.push_back(bank);
 }

@@ -26,5 +26,7 @@ const char* space_name(Space space);
 // Poisoned memories for one block; cube memories are only touched when `cube`.
 Bank* acquire_bank(bool cube, uint32_t vector_cores);
 void release_bank(Bank* bank);
+// A bank that nothing may touch, for launches that move no data.
+Bank* blind_bank();
 
 }  // namespace ak

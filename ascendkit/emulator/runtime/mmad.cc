@@ -159,7 +159,7 @@ void mmad(Mmad p) {
   Modes& m = core().modes;
   bool hf32 = m.hf32 && p.a_type == Dtype::F32;
   on_pipe(PIPE_M, [=, round = m.hf32_round, bank = core().block->bank] {
-    run_mmad(p, hf32, round, *bank);
+    if (!control()) run_mmad(p, hf32, round, *bank);
     spoil(op, bank->l0c + p.c, 64, 4);
     if (tracing())
       record(op, PIPE_M,

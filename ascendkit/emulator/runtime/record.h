@@ -21,8 +21,11 @@ struct RecordHead {
   uint64_t argument[2];  // sync: other pipe and id; mmad: shape; SIMT: threads
 };
 
+// Counts an executed instruction and, at trace level 2, writes its record.
 void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0 = 0,
             uint64_t a1 = 0);
+// The record alone: synchronisation is counted at issue and recorded when its pipe gets there.
+void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1);
 Access range(Space space, const void* p, uint64_t bytes, bool write);
 Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t stride, bool write,
             uint32_t sub = 0);

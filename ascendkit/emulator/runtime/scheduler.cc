@@ -80,9 +80,8 @@ bool start_block(Launch& launch) {
   if (kind == Kind::Vector) add(false, 0, index);
   if (kind == Kind::Mixed)
     for (uint32_t s = 0; s < 2; ++s) add(false, s, 2 * index + s);
-  block->bank = acquire_bank(kind != Kind::Vector, kind == Kind::Vector  ? 1
-                                                   : kind == Kind::Mixed ? 2
-                                                                         : 0);
+  uint32_t vector_cores = kind == Kind::Vector ? 1 : kind == Kind::Mixed ? 2 : 0;
+  block->bank = control() ? blind_bank() : acquire_bank(kind != Kind::Vector, vector_cores);
   worker->blocks.push_back(std::move(block));
   return true;
 }

@@ -2,6 +2,7 @@
 // or a warp collective; threads that never block share one stack, so barrier-free bodies are a
 // loop.
 #include <algorithm>
+#include <tuple>
 
 #include "ak/lane_math.h"
 #include "record.h"
@@ -19,7 +20,10 @@ struct Thread {
   Num type = Num::U32;
   uint64_t value = 0;
   int argument = 0;
-  void* at = nullptr;  // call site of the collective, to tell divergent groups apart
+  // Which collective it waits at: its line and its number since that line was noted. Code without
+  // lines falls back to the call's address.
+  uint64_t line = 0, count = 0, address = 0;
+  auto where() const { return std::tuple(line, count, address); }
   uint3 index = {0, 0, 0};
 };
 }  // namespace
@@ -116,18 +120,19 @@ uint64_t reduce(Warp op, Num type, const std::vector<Thread*>& group, const Thre
   return 0;
 }
 
-// Completes the collective of the group at the lowest call site. False: no thread waits at one.
+// Completes the collective of the group that is first in the text: lanes of a branch finish it
+// before all lanes meet again after it. False: no thread waits at a collective.
 bool resolve(Thread* warp, uint32_t n) {
-  void* site_of_group = nullptr;
+  const Thread* first = nullptr;
   for (uint32_t i = 0; i < n; ++i)
-    if (warp[i].state == State::Collective && (!site_of_group || warp[i].at < site_of_group))
-      site_of_group = warp[i].at;
-  if (!site_of_group) return false;
+    if (warp[i].state == State::Collective && (!first || warp[i].where() < first->where()))
+      first = &warp[i];
+  if (!first) return false;
   static thread_local std::vector<Thread*> group;
   group.clear();
   uint64_t mask = 0, ballot = 0;
   for (uint32_t i = 0; i < n; ++i)
-    if (warp[i].state == State::Collective && warp[i].at == site_of_group) {
+    if (warp[i].state == State::Collective && warp[i].where() == first->where()) {
       group.push_back(&warp[i]);
       mask |= uint64_t(1) << i;
       ballot |= uint64_t(warp[i].value & 1) << i;
@@ -163,6 +168,7 @@ void simt_run(cce::dim3 dim, void (*body)(void*), void* context, uint32_t at) {
   if (n == 0 || n > kMaxThreads)
     fail("AK-SIMT-001", "%llu SIMT threads: a vector core runs 1 to 2048", (unsigned long long)n);
   if (tracing()) record("asc_vf_call", PIPE_V, {}, n, dim.x);
+  if (control()) return;
   if (dropped("asc_vf_call")) return;
   Simt s;
   s.body = body, s.context = context;
@@ -225,12 +231,18 @@ uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, 
   Thread& t = *s.current;
   if (tracing()) record(names[int(op)], PIPE_V, {}, uint64_t(s.current - s.threads.data()));
   t.op = op, t.type = type, t.value = value, t.argument = argument;
-  t.at = __builtin_return_address(0);
+  ++t.count;
+  t.address = t.line ? 0 : uint64_t(__builtin_return_address(0));
   if (op == Warp::Sync && dropped(names[int(op)])) return 0;
   t.state = State::Collective;
   pause(s);
   spoil(names[int(op)], &t.value, sizeof t.value, 4);
   return t.value;
+}
+
+void simt_line(uint32_t line) {
+  Simt* s = core().simt;
+  if (s && s->current) s->current->line = line, s->current->count = 0;
 }
 
 uint32_t simt_lane() {

@@ -82,6 +82,11 @@ struct Region {
   const char* name;
 };
 
+// The kernel reads pointers from memory, so that unknown addresses may be right.
+constexpr uint64_t kIndirect = 1;
+// Follow control flow and count, move and compute nothing: for shapes too large to run.
+constexpr uint64_t kControl = 2;
+
 enum class Kind : uint32_t { Vector, Cube, Mixed };
 
 // What Python passes in and gets back; mirrored field by field in launch.py.
@@ -94,7 +99,7 @@ struct Spec {
   uint32_t replay;  // 0: eager; else the seed of an adversarial order
   uint32_t trace;
   double timeout_s;
-  uint64_t indirect;  // the kernel reads pointers from memory: unknown addresses may be right
+  uint64_t flags;  // kIndirect, kControl
 };
 struct Report {
   char code[32];
@@ -126,6 +131,10 @@ struct Worker {
 };
 extern thread_local Worker* worker;
 inline Core& core() { return *worker->current; }
+inline bool control() { return worker->launch->spec.flags & kControl; }
+// Turns of a loop over data: none when nothing is moved.
+inline uint64_t turns(uint64_t n) { return control() ? 0 : n; }
+[[noreturn]] void needs_data(const char* what);
 
 void yield();  // back to the worker; returns when this core is resumed
 void block_until(const std::function<bool()>& ready, const std::function<std::string()>& what);

@@ -1,5 +1,5 @@
 // Synchronisation: events between pipes, locks, barriers, and counters between cores.
-#include "state.h"
+#include "record.h"
 
 namespace ak {
 namespace {
@@ -109,6 +109,7 @@ void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
   if (trace_sync("asc_sync_notify", from, to, id)) return;
   on_pipe(from, [&c, from, to, id] {
     ++c.flag[from][to][id];
+    stream_record("asc_sync_notify", from, to, id);
     released(c);
   });
 }
@@ -123,6 +124,7 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
       [&c, from, to, id] {
         if (c.flag[from][to][id] == 0) return false;
         --c.flag[from][to][id];
+        stream_record("asc_sync_wait", to, from, id);
         return true;
       },
       [from, to, id] {
@@ -141,9 +143,13 @@ void sync_all() {
         return true;
       },
       [] { return std::string("all pipes to drain (asc_sync)"); });
+  stream_record("asc_sync", PIPE_ALL, 0, 0);
 }
 
-void sync_pipe(pipe_t pipe) { trace_sync("asc_sync_pipe", pipe, pipe, 0); }
+void sync_pipe(pipe_t pipe) {
+  trace_sync("asc_sync_pipe", pipe, pipe, 0);
+  on_pipe(pipe, [pipe] { stream_record("asc_sync_pipe", pipe, 0, 0); });
+}
 
 void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   check_pipe("asc_lock", pipe);
@@ -152,9 +158,13 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   if (trace_sync("asc_lock", pipe, PIPE_ALL, id)) return;
   if (mode == ASC_LOCK_NON_BLOCK) return;  // takes its place in the order, waits for nobody
   uint64_t before = c.lock[id].issued;
-  if (c.lock[id].done >= before && pipe_idle(pipe)) return;
   wait_on(
-      pipe, [&c, id, before] { return c.lock[id].done >= before; },
+      pipe,
+      [&c, pipe, id, before] {
+        if (c.lock[id].done < before) return false;
+        stream_record("asc_lock", pipe, 0, id);
+        return true;
+      },
       [id] { return "lock " + std::to_string(id); });
 }
 
@@ -164,8 +174,9 @@ void unlock(pipe_t pipe, uint32_t id, asc_lock_mode) {
   Core& c = core();
   if (trace_sync("asc_unlock", pipe, PIPE_ALL, id)) return;
   ++c.lock[id].issued;
-  on_pipe(pipe, [&c, id] {
+  on_pipe(pipe, [&c, pipe, id] {
     ++c.lock[id].done;
+    stream_record("asc_unlock", pipe, 0, id);
     released(c);
   });
 }
@@ -177,7 +188,11 @@ void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
   Core& c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
   if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
-  on_pipe(pipe, [&c, scope, id] { arrive_now(c, scope, id); });
+  const char* name = names[int(scope)];
+  on_pipe(pipe, [&c, name, pipe, scope, id] {
+    stream_record(name, pipe, 0, id);
+    arrive_now(c, scope, id);
+  });
 }
 
 void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
@@ -190,9 +205,10 @@ void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
   const char* name = names[int(scope)];
   wait_on(
       pipe,
-      [&c, id] {
+      [&c, name, pipe, id] {
         if (c.cross[id].load() <= 0) return false;
         c.cross[id].fetch_sub(1);
+        stream_record(name, pipe, 0, id);
         return true;
       },
       [name, id] { return std::string(name) + " flag " + std::to_string(id); });

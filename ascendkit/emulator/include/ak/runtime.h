@@ -104,13 +104,14 @@ inline void on_pipe(pipe_t pipe, F f) {
 }
 
 // A vector function: arguments are evaluated at issue, the body runs on the vector pipe.
-AK_API void enter_simd(uint32_t at);
+// False: the launch follows control flow only, the body is not to run.
+AK_API bool enter_simd(uint32_t at);
 AK_API void leave_simd();
 template <class F, class... A>
 inline void simd_vf(F f, A... args) {
   uint32_t at = site;
   on_pipe(PIPE_V, [=] {
-    enter_simd(at);
+    if (!enter_simd(at)) return;
     f(args...);
     leave_simd();
   });
@@ -202,6 +203,7 @@ AK_API void fixpipe(FixPipe p);
 // ---- SIMT ------------------------------------------------------------------------------------
 AK_API void simt_run(cce::dim3 dim, void (*body)(void*), void* context, uint32_t at);
 AK_API void simt_barrier();
+AK_API void simt_line(uint32_t line);  // of the warp collective that follows
 enum class Warp : uint8_t { ShflXor, Add, Max, Min, Ballot, Active, Sync };
 enum class Num : uint8_t { F32, F16, S32, U32, S64, U64 };
 AK_API uint64_t simt_warp(Warp op, Num type, uint64_t value, int argument);

@@ -9,7 +9,7 @@ namespace ak {
 struct Slot {
   const char* name;
   uint64_t count;
-  uint32_t fault;
+  uint32_t fault, index;
   Slot* next;
 };
 AK_API Slot* slot(const char* name);
