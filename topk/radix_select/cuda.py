@@ -47,7 +47,7 @@ class Plan:
 def plan(rows: int, row_len: int, topk: int, num_sms: int = 132) -> Plan:
     """The launch for a shape; measured on an H200 (docs/topk.md)."""
     capacity = next(c for most, c in TIERS if topk <= most)
-    threads, residents = 256, 4 if topk <= TIERS[0][0] else 2
+    threads, residents = 256, 3 if topk <= TIERS[0][0] else 2
     splits = 1
     if rows < num_sms:
         wanted = -(-num_sms * residents // max(rows, 1))

@@ -15,6 +15,8 @@ WARP = 32
 PLACE_BITS = 24
 LAST_PLACE = (1 << PLACE_BITS) - 1
 NOWHERE = 0x7FFFFFFF
+TIES = 64
+"""Candidates that are ranked one by one rather than by more digits."""
 ORDER_NONE, ORDER_VALUE, ORDER_INDEX = 0, 1, 2
 HAS_BEGIN, HAS_END, HAS_OFFSET, HAS_PAGES, HAS_VALUES = 1, 2, 4, 8, 16
 
@@ -39,8 +41,8 @@ class Format:
 
 
 FORMATS = {
-    "bfloat16": Format("int16", 16, 8, 2, 0x7F80),
-    "float16": Format("int16", 16, 8, 2, 0x7C00),
+    "bfloat16": Format("int16", 16, 8, 4, 0x7F80),
+    "float16": Format("int16", 16, 8, 4, 0x7C00),
     "float32": Format("int32", 32, 4, 4, 0x7F800000),
 }
 
@@ -122,27 +124,60 @@ def program(
         t[3] = u(LAST_PLACE) - pivot[1]
 
     @T.macro
-    def load(x, src, base, b, block, half, tid):
+    def load(x, src, origin, b, block, half, tid):
+        edge = T.Or(block * BLOCK < b[0], block * BLOCK + BLOCK > b[1])
         for v in tuple(range(U)):
             i = block * BLOCK + half * HALF + v * (NT * E) + tid * E
             T.call_extern(
-                "void", "ak_load", T.address_of(src[0]), base + T.Cast("int64", b[2] + i),
-                i, b[0], b[1], T.address_of(x[v * 4]),
+                "void", "ak_load", T.address_of(src[0]), origin, i, b[0], b[1],
+                T.Cast("int32", edge), T.address_of(x[v * 4]),
             )  # fmt: skip
 
     @T.macro
-    def find_hits(x, t, b, block, half, tid, hits):
+    def find_valid(b, block, half, tid, valid):
+        # Which elements are candidates at all; only blocks at an edge of the row ask.
+        valid[half] = u(0xFFFFFFFF)
+        if T.Or(block * BLOCK < b[0], block * BLOCK + BLOCK > b[1]):
+            valid[half] = u(0)
+            for v in tuple(range(U)):
+                i = block * BLOCK + half * HALF + v * (NT * E) + tid * E
+                some = T.call_extern("uint32", "ak_valid", i, b[0], b[1])
+                valid[half] = valid[half] | (some << u(4 * v))
+
+    @T.macro
+    def find_hits(x, t, b, block, half, tid, valid, hits):
         hits[0] = u(0)
         for v in tuple(range(U)):
             i = block * BLOCK + half * HALF + v * (NT * E) + tid * E
             loose = T.Cast("uint32", i) <= t[3]
             limit = T.if_then_else(loose, t[1], t[0])
-            found = T.call_extern("uint32", "ak_hits", T.address_of(x[v * 4]), limit)
             keep = T.if_then_else(loose, u(0xFFFFFFFF), t[2])
-            hits[1] = found & keep
-            if block * BLOCK < b[0] or block * BLOCK + BLOCK > b[1]:
-                hits[1] = hits[1] & T.call_extern("uint32", "ak_valid", i, b[0], b[1])
-            hits[0] = hits[0] | (hits[1] << u(4 * v))
+            found = T.call_extern("uint32", "ak_hits", T.address_of(x[v * 4]), limit)
+            hits[0] = hits[0] | ((found & keep) << u(4 * v))
+        hits[0] = hits[0] & valid[half]
+
+    @T.macro
+    def count_registers(x, hist, turn, pivot, seen, shift, valid):
+        # Digits straight from the loads. NaNs with a sign and -0 count lower than they rank, so
+        # what reaches the digits found may only be more than was asked for.
+        for w in tuple(range(WORDS)):
+            if narrow:
+                negative = ((x[w] >> u(15)) & u(0x00010001)) * u(0xFFFF)
+                both = x[w] ^ (negative | u(0x80008000))
+                for h in (0, 1):
+                    key = (both >> u(16 * h)) & u(0xFFFF)
+                    if T.And(
+                        ((valid >> u(w + 16 * h)) & u(1)) != u(0),
+                        ((key ^ pivot[0]) & seen) == u(0),
+                    ):
+                        at = turn * 256 + T.Cast("int32", (key >> shift) & u(255))
+                        T.call_extern("void", "ak_count", T.address_of(hist[at]))
+            else:
+                negative = (x[w] >> u(31)) * u(0x7FFFFFFF)
+                key = x[w] ^ (negative | u(SIGN))
+                if T.And(((valid >> u(w)) & u(1)) != u(0), ((key ^ pivot[0]) & seen) == u(0)):
+                    at = turn * 256 + T.Cast("int32", (key >> shift) & u(255))
+                    T.call_extern("void", "ak_count", T.address_of(hist[at]))
 
     @T.macro
     def append(x, keys, places, state, limit, block, half, tid, hits):
@@ -176,29 +211,36 @@ def program(
                 spot = spot + T.Cast("int32", T.popcount(some))
 
     @T.macro
-    def count_digits(keys, places, hist, pivot, seen, n, tid, shift, of_key):
-        # Digits of the candidates that agree with the pivot in what is decided of it.
+    def count_keys(keys, hist, turn, pivot, seen, n, tid, shift):
         for i in T.serial(T.ceildiv(n, NT)):
             c = i * NT + tid
             if c < n:
                 key = keys[c]
-                late = T.Cast("uint32", LAST_PLACE - places[c])
-                apart = key ^ pivot[0]
-                number = T.if_then_else(of_key, key, late)
-                apart = T.if_then_else(of_key, apart & seen, apart | ((late ^ pivot[1]) & seen))
-                if apart == u(0):
-                    T.call_extern(
-                        "void", "ak_count",
-                        T.address_of(hist[T.Cast("int32", (number >> shift) & u(255))]),
-                    )  # fmt: skip
+                if ((key ^ pivot[0]) & seen) == u(0):
+                    at = turn * 256 + T.Cast("int32", (key >> shift) & u(255))
+                    T.call_extern("void", "ak_count", T.address_of(hist[at]))
 
     @T.macro
-    def find_digit(hist, state, need, tid):
-        # One warp, eight counters a lane, the highest digit first.
+    def count_places(keys, places, hist, turn, pivot, seen, n, tid, shift):
+        # Among equal keys the earlier place counts more, so digits are those of what is left.
+        for i in T.serial(T.ceildiv(n, NT)):
+            c = i * NT + tid
+            if c < n:
+                late = T.Cast("uint32", LAST_PLACE - places[c])
+                if ((keys[c] ^ pivot[0]) | ((late ^ pivot[1]) & seen)) == u(0):
+                    at = turn * 256 + T.Cast("int32", (late >> shift) & u(255))
+                    T.call_extern("void", "ak_count", T.address_of(hist[at]))
+
+    @T.macro
+    def find_digit(hist, turn, state, v, tid):
+        # One warp, eight counters a lane, the highest digit first; then everybody reads what it
+        # found, and the counters of the next digit are the other half of hist.
+        T.sync_threads()
         if tid < WARP:
             own = T.alloc_var("int32", init=0)
+            own = 0
             for d in tuple(range(8)):
-                own = own + hist[255 - 8 * tid - d]
+                own = own + hist[turn * 256 + 255 - 8 * tid - d]
             upto = T.alloc_var("int32", init=0)
             upto = own
             for s in tuple(range(5)):
@@ -206,57 +248,81 @@ def program(
                 upto = upto + T.if_then_else(tid >= (1 << s), left, 0)
             above = T.alloc_var("int32", init=0)
             above = upto - own
-            if above < need and need <= upto:
+            if above < v[0] and v[0] <= upto:
                 for d in T.serial(8):
-                    here = hist[255 - 8 * tid - d]
-                    if above < need and need <= above + here:
+                    here = hist[turn * 256 + 255 - 8 * tid - d]
+                    if above < v[0] and v[0] <= above + here:
                         state[1] = 255 - 8 * tid - d
-                        state[2] = need - above
+                        state[2] = v[0] - above
                         state[3] = here
                     above = above + here
+        T.sync_threads()
+        v[0] = state[2]
+        v[1] = state[3]
 
     @T.macro
-    def find_pivot(keys, places, hist, state, pivot, v, n, k, spare, tid):
-        # Stops where the wanted candidates end at a digit; ties up to `spare` may stay.
-        # v: candidates still wanted at the pivot, candidates at it.
+    def clear_next(hist, turn, tid):
+        for i in T.serial(T.ceildiv(256, NT)):
+            if i * NT + tid < 256:
+                hist[(1 - turn) * 256 + i * NT + tid] = 0
+
+    @T.macro
+    def find_first(x0, x1, hist, turns, state, pivot, v, k, tid, valid):
+        # A key that at least k candidates of the first block reach: two digits of it.
         seen = T.alloc_var("uint32", init=0)
         seen = u(0)
         pivot[0] = u(0)
         pivot[1] = u(0)
         v[0] = k
-        v[1] = n
-        for p in T.serial(KEY_DIGITS + PLACE_DIGITS):
-            if v[1] - v[0] > T.if_then_else(p < KEY_DIGITS, 0, spare):
-                of_key = p < KEY_DIGITS
-                digits = T.if_then_else(of_key, KEY_DIGITS, KEY_DIGITS + PLACE_DIGITS)
-                shift = T.Cast("uint32", 8 * (digits - 1 - p))
-                if p == KEY_DIGITS:
-                    seen = u(0)
-                for i in T.serial(T.ceildiv(256, NT)):
-                    if i * NT + tid < 256:
-                        hist[i * NT + tid] = 0
-                T.sync_threads()
-                count_digits(keys, places, hist, pivot, seen, n, tid, shift, of_key)
-                T.sync_threads()
-                find_digit(hist, state, v[0], tid)
-                T.sync_threads()
-                digit = T.Cast("uint32", state[1]) << shift
-                seen = seen | (u(255) << shift)
-                if of_key:
-                    pivot[0] = pivot[0] | digit
-                else:
-                    pivot[1] = pivot[1] | digit
-                v[0] = state[2]
-                v[1] = state[3]
+        for p in T.serial(2):
+            shift = T.Cast("uint32", (f.bits - 8 - 8 * p) & 31)
+            clear_next(hist, turns[0], tid)
+            count_registers(x0, hist, turns[0], pivot, seen, shift, valid[0])
+            count_registers(x1, hist, turns[0], pivot, seen, shift, valid[1])
+            find_digit(hist, turns[0], state, v, tid)
+            turns[0] = 1 - turns[0]
+            pivot[0] = pivot[0] | (T.Cast("uint32", state[1]) << shift)
+            seen = seen | (u(255) << shift)
 
     @T.macro
-    def keep_best(keys, places, state, pivot, n, tid):
+    def find_pivot(keys, places, hist, turns, state, pivot, seen, v, n, k, spare, few, tid):
+        # Digits of the k-th best, until the candidates at it are all wanted, or those too many
+        # are at most `spare`, or those there are at most `few`.
+        # v: candidates still wanted at the pivot, candidates at it. seen: digits decided.
+        pivot[0] = u(0)
+        pivot[1] = u(0)
+        seen[0] = u(0)
+        seen[1] = u(0)
+        v[0] = k
+        v[1] = n
+        for p in T.serial(KEY_DIGITS + PLACE_DIGITS):
+            if T.And(v[1] - v[0] > spare, v[1] > few):
+                clear_next(hist, turns[0], tid)
+                if p < KEY_DIGITS:
+                    shift = T.Cast("uint32", 8 * (KEY_DIGITS - 1 - p) & 31)
+                    count_keys(keys, hist, turns[0], pivot, seen[0], n, tid, shift)
+                    find_digit(hist, turns[0], state, v, tid)
+                    pivot[0] = pivot[0] | (T.Cast("uint32", state[1]) << shift)
+                    seen[0] = seen[0] | (u(255) << shift)
+                else:
+                    late = T.Cast("uint32", 8 * (KEY_DIGITS + PLACE_DIGITS - 1 - p) & 31)
+                    count_places(keys, places, hist, turns[0], pivot, seen[1], n, tid, late)
+                    find_digit(hist, turns[0], state, v, tid)
+                    pivot[1] = pivot[1] | (T.Cast("uint32", state[1]) << late)
+                    seen[1] = seen[1] | (u(255) << late)
+                turns[0] = 1 - turns[0]
+
+    @T.macro
+    def keep_best(keys, places, tied, state, pivot, seen, v, n, exact, tid):
+        # What reaches the pivot moves to the front. Where `exact`, candidates at the pivot that
+        # are not all wanted go to a list, and each counts those before it.
         lane = tid % WARP
         k4 = T.alloc_local((4,), "uint32")
         p4 = T.alloc_local((4,), "int32")
         votes = T.alloc_local((4,), "uint32")
         if tid == 0:
             state[0] = 0
+            state[4] = 0
         T.sync_threads()
         for c in T.serial(T.ceildiv(n, 4 * NT)):
             for q in tuple(range(4)):
@@ -267,11 +333,21 @@ def program(
                     k4[q] = keys[i]
                     p4[q] = places[i]
                 late = T.Cast("uint32", LAST_PLACE - p4[q])
-                stays = T.And(
+                stays = T.alloc_var("int32", init=0)
+                stays = 0
+                if T.And(
                     i < n,
                     T.Or(k4[q] > pivot[0], T.And(k4[q] == pivot[0], late >= pivot[1])),
-                )
-                votes[q] = T.Cast("uint32", T.ballot_sync(T.Cast("int32", stays)))
+                ):
+                    stays = 1
+                if exact:
+                    apart = ((k4[q] ^ pivot[0]) & seen[0]) | ((late ^ pivot[1]) & seen[1])
+                    if T.And(T.And(stays == 1, v[0] != v[1]), apart == u(0)):
+                        stays = 0
+                        tie = T.call_extern("int32", "ak_take", T.address_of(state[4]), 1)
+                        tied[tie] = k4[q]
+                        tied[TIES + tie] = T.Cast("uint32", p4[q])
+                votes[q] = T.Cast("uint32", T.ballot_sync(stays))
             # All have read; what is written lies at or before what has been read.
             T.sync_threads()
             spot = T.alloc_var("int32", init=0)
@@ -290,6 +366,20 @@ def program(
                     places[mine] = p4[q]
                 spot = spot + T.Cast("int32", T.popcount(votes[q]))
         T.sync_threads()
+        if exact:
+            if T.And(v[0] != v[1], tid < v[1]):
+                rank = T.alloc_var("int32", init=0)
+                rank = 0
+                key = tied[tid]
+                place = tied[TIES + tid]
+                for j in T.serial(v[1]):
+                    before = T.And(tied[j] == key, tied[TIES + j] < place)
+                    if T.Or(tied[j] > key, before):
+                        rank = rank + 1
+                if rank < v[0]:
+                    keys[state[0] + rank] = key
+                    places[state[0] + rank] = T.Cast("int32", place)
+            T.sync_threads()
 
     @T.macro
     def sort(keys, places, n, by_value, tid):
@@ -418,26 +508,34 @@ def program(
             T.annotate_min_blocks_per_sm(residents)
             keys = T.alloc_shared((C,), "uint32")
             places = T.alloc_shared((C,), "int32")
-            hist = T.alloc_shared((256,), "int32")
-            state = T.alloc_shared((4,), "int32")
+            hist = T.alloc_shared((512,), "int32")
+            tied = T.alloc_shared((2 * TIES,), "uint32")
+            state = T.alloc_shared((8,), "int32")
             visit = T.alloc_shared((blocks,), "int32")
             x0 = T.alloc_local((WORDS,), "uint32")
             x1 = T.alloc_local((WORDS,), "uint32")
             b = T.alloc_local((3,), "int32")
             t = T.alloc_local((4,), "uint32")
             pivot = T.alloc_local((2,), "uint32")
+            seen = T.alloc_local((2,), "uint32")
             v = T.alloc_local((2,), "int32")
+            turns = T.alloc_local((1,), "int32")
             hits = T.alloc_local((2,), "uint32")
+            valid = T.alloc_local((2,), "uint32")
             tid = T.get_thread_binding()
             bounds(row, begin, end, row_len, stride, misaligned, flags, b)
             base = T.Cast("int64", row) * stride
+            origin = base + T.Cast("int64", b[2])
             count = T.alloc_var("int32", init=0)
+            count = 0
             if b[1] > b[0]:
                 count = T.ceildiv(b[1], BLOCK)
             mine = T.alloc_var("int32", init=0)
             mine = T.truncdiv(count - part + splits - 1, splits)
             if tid == 0:
                 state[0] = 0
+            turns[0] = 0
+            clear_next(hist, 1, tid)
             visits(draws, visit, count, part, splits, tid)
             # Nothing compares below NaN, so at first everything passes.
             t[0] = packed(u(ONES >> 1))
@@ -445,37 +543,44 @@ def program(
             t[2] = u(0xFFFFFFFF)
             t[3] = u(LAST_PLACE)
             if mine > 0:
-                load(x0, src, base, b, visit[0], 0, tid)
-                load(x1, src, base, b, visit[0], 1, tid)
+                load(x0, src, origin, b, visit[0], 0, tid)
+                load(x1, src, origin, b, visit[0], 1, tid)
+                first = visit[0] * BLOCK
+                if T.min(b[1], first + BLOCK) - T.max(b[0], first) > topk:
+                    find_valid(b, visit[0], 0, tid, valid)
+                    find_valid(b, visit[0], 1, tid, valid)
+                    find_first(x0, x1, hist, turns, state, pivot, v, topk, tid, valid)
+                    set_threshold(pivot, t)
             for r in T.serial(mine):
                 now = visit[r]
                 then = visit[T.min(r + 1, mine - 1)]
                 for half, x in ((0, x0), (1, x1)):
-                    find_hits(x, t, b, now, half, tid, hits)
+                    find_valid(b, now, half, tid, valid)
+                    find_hits(x, t, b, now, half, tid, valid, hits)
                     append(x, keys, places, state, limit, now, half, tid, hits)
                     full = T.alloc_var("int32", init=0)
                     full = T.syncthreads_or(hits[1] != u(0))
                     while full != 0:
                         find_pivot(
-                            keys, places, hist, state, pivot, v, limit, topk, (limit - topk) // 2,
-                            tid,
+                            keys, places, hist, turns, state, pivot, seen, v, limit, topk,
+                            (limit - topk) // 4, 0, tid,
                         )  # fmt: skip
-                        keep_best(keys, places, state, pivot, limit, tid)
+                        keep_best(keys, places, tied, state, pivot, seen, v, limit, False, tid)
                         set_threshold(pivot, t)
                         left = T.alloc_var("uint32", init=0)
                         left = hits[1]
-                        find_hits(x, t, b, now, half, tid, hits)
+                        find_hits(x, t, b, now, half, tid, valid, hits)
                         hits[0] = hits[0] & left
                         append(x, keys, places, state, limit, now, half, tid, hits)
                         full = T.syncthreads_or(hits[1] != u(0))
                     if r + 1 < mine:
-                        load(x, src, base, b, then, half, tid)
+                        load(x, src, origin, b, then, half, tid)
             n = T.alloc_var("int32", init=0)
             n = state[0]
             if n > topk:
                 T.sync_threads()
-                find_pivot(keys, places, hist, state, pivot, v, n, topk, 0, tid)
-                keep_best(keys, places, state, pivot, n, tid)
+                find_pivot(keys, places, hist, turns, state, pivot, seen, v, n, topk, 0, TIES, tid)
+                keep_best(keys, places, tied, state, pivot, seen, v, n, True, tid)
                 n = topk
             if role == "whole":
                 finish(
@@ -490,7 +595,9 @@ def program(
                 few = T.ceildiv(topk, splits)
                 if n > few:
                     T.sync_threads()
-                    find_pivot(keys, places, hist, state, pivot, v, n, few, C, tid)
+                    find_pivot(
+                        keys, places, hist, turns, state, pivot, seen, v, n, few, few, 0, tid
+                    )
                 else:
                     pivot[0] = u(0)
                 if tid == 0:
@@ -498,12 +605,13 @@ def program(
                 for i in T.serial(T.ceildiv(topk, NT)):
                     c = i * NT + tid
                     if c < topk:
-                        at = T.Cast("int64", share) * topk + c
+                        at = T.Cast("int64", share) * (2 * topk) + c
                         if c < n:
-                            shares[2 * at] = T.reinterpret(keys[c], "int32")
-                            shares[2 * at + 1] = places[c]
+                            shares[at] = T.reinterpret(keys[c], "int32")
+                            shares[at + topk] = places[c]
                         else:
-                            shares[2 * at + 1] = NOWHERE
+                            shares[at] = 0
+                            shares[at + topk] = NOWHERE
 
     @T.macro
     def append_pairs(k4, p4, keys, places, state, limit, tid, hits):
@@ -530,6 +638,15 @@ def program(
                 else:
                     hits[1] = hits[1] | u(1 << q)
             spot = spot + T.Cast("int32", T.popcount(votes[q]))
+
+    @T.macro
+    def load_keys(k4, shares, row, splits, topk, r, columns, tid):
+        # Four shares at a time, a column of NT candidates of each.
+        for q in tuple(range(4)):
+            s = T.min(T.truncdiv(r, columns) * 4 + q, splits - 1)
+            c = T.min(T.truncmod(r, columns) * NT + tid, topk - 1)
+            at = (T.Cast("int64", row) * splits + s) * (2 * topk) + c
+            k4[q] = T.reinterpret(shares[at], "uint32")
 
     @T.macro
     def passing(k4, p4, pivot, wanted, hits):
@@ -572,19 +689,25 @@ def program(
             T.annotate_min_blocks_per_sm(residents)
             keys = T.alloc_shared((C,), "uint32")
             places = T.alloc_shared((C,), "int32")
-            hist = T.alloc_shared((256,), "int32")
-            state = T.alloc_shared((4,), "int32")
+            hist = T.alloc_shared((512,), "int32")
+            tied = T.alloc_shared((2 * TIES,), "uint32")
+            state = T.alloc_shared((8,), "int32")
             k4 = T.alloc_local((4,), "uint32")
+            next4 = T.alloc_local((4,), "uint32")
             p4 = T.alloc_local((4,), "int32")
             b = T.alloc_local((3,), "int32")
             pivot = T.alloc_local((2,), "uint32")
+            seen = T.alloc_local((2,), "uint32")
             v = T.alloc_local((2,), "int32")
+            turns = T.alloc_local((1,), "int32")
             hits = T.alloc_local((2,), "uint32")
             tid = T.get_thread_binding()
             bounds(row, begin, end, row_len, stride, misaligned, flags, b)
             base = T.Cast("int64", row) * stride
             if tid == 0:
                 state[0] = 0
+            turns[0] = 0
+            clear_next(hist, 1, tid)
             pivot[0] = u(ONES)
             pivot[1] = u(0)
             for i in T.serial(T.ceildiv(splits, WARP)):
@@ -593,17 +716,22 @@ def program(
             for s in tuple(range(5)):
                 pivot[0] = T.min(pivot[0], T.shfl_xor(pivot[0], 1 << s))
             T.sync_threads()
-            for r in T.serial(T.ceildiv(splits * topk, 4 * NT)):
+            columns = T.ceildiv(topk, NT)
+            rounds = columns * T.ceildiv(splits, 4)
+            load_keys(next4, shares, row, splits, topk, 0, columns, tid)
+            for r in T.serial(rounds):
+                for q in tuple(range(4)):
+                    k4[q] = next4[q]
+                if r + 1 < rounds:
+                    load_keys(next4, shares, row, splits, topk, r + 1, columns, tid)
                 wanted = T.alloc_var("uint32", init=0)
                 wanted = u(0)
                 for q in tuple(range(4)):
-                    c = r * (4 * NT) + q * NT + tid
-                    at = T.Cast("int64", row) * (splits * topk) + T.min(c, splits * topk - 1)
-                    k4[q] = T.reinterpret(shares[2 * at], "uint32")
-                    p4[q] = shares[2 * at + 1]
-                    if c >= splits * topk:
-                        p4[q] = NOWHERE
-                for q in tuple(range(4)):
+                    p4[q] = NOWHERE
+                    s = T.truncdiv(r, columns) * 4 + q
+                    c = T.truncmod(r, columns) * NT + tid
+                    if T.And(T.And(s < splits, c < topk), k4[q] >= pivot[0]):
+                        p4[q] = shares[(T.Cast("int64", row) * splits + s) * (2 * topk) + topk + c]
                     if p4[q] != NOWHERE:
                         wanted = wanted | u(1 << q)
                 passing(k4, p4, pivot, wanted, hits)
@@ -613,9 +741,10 @@ def program(
                 while full != 0:
                     wanted = hits[1]
                     find_pivot(
-                        keys, places, hist, state, pivot, v, limit, topk, (limit - topk) // 2, tid
-                    )
-                    keep_best(keys, places, state, pivot, limit, tid)
+                        keys, places, hist, turns, state, pivot, seen, v, limit, topk,
+                        (limit - topk) // 4, 0, tid,
+                    )  # fmt: skip
+                    keep_best(keys, places, tied, state, pivot, seen, v, limit, False, tid)
                     passing(k4, p4, pivot, wanted, hits)
                     append_pairs(k4, p4, keys, places, state, limit, tid, hits)
                     full = T.syncthreads_or(hits[1] != u(0))
@@ -623,8 +752,8 @@ def program(
             n = state[0]
             if n > topk:
                 T.sync_threads()
-                find_pivot(keys, places, hist, state, pivot, v, n, topk, 0, tid)
-                keep_best(keys, places, state, pivot, n, tid)
+                find_pivot(keys, places, hist, turns, state, pivot, seen, v, n, topk, 0, TIES, tid)
+                keep_best(keys, places, tied, state, pivot, seen, v, n, True, tid)
                 n = topk
             finish(
                 src, values, indices, offset, pages, keys, places, n, b, base, row, topk, order,

@@ -1,9 +1,9 @@
 """What TileLang has no words for, as CUDA functions: streaming loads, packed compares, REDUX.
 
-A half block is ``2 * 16`` bytes a thread (16-bit types) or ``4 * 16`` (float32), as words in
-registers. Bit ``j`` of a hit mask stands for one element: 16-bit types put the lower halves of the
-words at bits 0 to 7 and the upper halves at 16 to 23, so that a mask costs one compare and one
-three-input logic instruction for two elements; float32 has a bit a word.
+A half block is 64 bytes a thread, 16 words in registers. Bit ``j`` of a hit mask stands for one
+element: 16-bit types put the lower halves of the words at bits 0 to 15 and the upper halves at 16
+to 31, so that a mask costs one compare and one three-input logic instruction for two elements;
+float32 has a bit a word.
 """
 
 COMMON = r"""
@@ -22,17 +22,34 @@ __device__ __forceinline__ void ak_stream(const void* p, unsigned int* x) {
 }
 """
 
+PICK = r"""
+__device__ __forceinline__ unsigned int ak_word(const unsigned int* x, unsigned int j) {
+  unsigned int y[4];
+  #pragma unroll
+  for (int u = 0; u < 4; ++u) {
+    unsigned int a = j & 1 ? x[4 * u + 1] : x[4 * u], b = j & 1 ? x[4 * u + 3] : x[4 * u + 2];
+    y[u] = j & 2 ? b : a;
+  }
+  unsigned int a = j & 4 ? y[1] : y[0], b = j & 4 ? y[3] : y[2];
+  return j & 8 ? b : a;
+}
+"""
+
 NARROW = r"""
-__device__ __forceinline__ void ak_load(const short* row, long long at, int i, int first, int last,
-                                        unsigned int* x) {
-  if (i >= first && i + 8 <= last) {
-    ak_stream(row + at, x);
+__device__ __forceinline__ unsigned int ak_pick(const unsigned int* x, unsigned int j) {
+  return ak_word(x, j) >> (j & 16) & 0xffffu;
+}
+__device__ __forceinline__ void ak_load(const short* x0, long long origin, int i, int first, int last,
+                                        int edge, unsigned int* x) {
+  const short* at = x0 + origin + i;
+  if (!edge || (i >= first && i + 8 <= last)) {
+    ak_stream(at, x);
   } else {
     #pragma unroll
     for (int w = 0; w < 4; ++w) {
       unsigned int low = 0, high = 0;
-      if (i + 2 * w >= first && i + 2 * w < last) low = (unsigned short)row[at + 2 * w];
-      if (i + 2 * w + 1 >= first && i + 2 * w + 1 < last) high = (unsigned short)row[at + 2 * w + 1];
+      if (i + 2 * w >= first && i + 2 * w < last) low = (unsigned short)at[2 * w];
+      if (i + 2 * w + 1 >= first && i + 2 * w + 1 < last) high = (unsigned short)at[2 * w + 1];
       x[w] = low | (high << 16);
     }
   }
@@ -52,13 +69,6 @@ __device__ __forceinline__ unsigned int ak_hits(const unsigned int* x, unsigned 
   for (int w = 0; w < 4; ++w) m |= ak_above(x[w], t) & (0x00010001u << w);
   return m;
 }
-__device__ __forceinline__ unsigned int ak_pick(const unsigned int* x, unsigned int j) {
-  unsigned int a = j & 1 ? x[1] : x[0], b = j & 1 ? x[3] : x[2];
-  unsigned int c = j & 1 ? x[5] : x[4], d = j & 1 ? x[7] : x[6];
-  a = j & 2 ? b : a;
-  c = j & 2 ? d : c;
-  return (j & 4 ? c : a) >> (j & 16) & 0xffffu;
-}
 """
 
 ABOVE = {
@@ -75,13 +85,17 @@ __device__ __forceinline__ unsigned int ak_above(unsigned int x, unsigned int t)
 }
 
 WIDE = r"""
-__device__ __forceinline__ void ak_load(const int* row, long long at, int i, int first, int last,
-                                        unsigned int* x) {
-  if (i >= first && i + 4 <= last) {
-    ak_stream(row + at, x);
+__device__ __forceinline__ unsigned int ak_pick(const unsigned int* x, unsigned int j) {
+  return ak_word(x, j);
+}
+__device__ __forceinline__ void ak_load(const int* x0, long long origin, int i, int first, int last,
+                                        int edge, unsigned int* x) {
+  const int* at = x0 + origin + i;
+  if (!edge || (i >= first && i + 4 <= last)) {
+    ak_stream(at, x);
   } else {
     #pragma unroll
-    for (int w = 0; w < 4; ++w) x[w] = i + w >= first && i + w < last ? row[at + w] : 0;
+    for (int w = 0; w < 4; ++w) x[w] = i + w >= first && i + w < last ? at[w] : 0;
   }
 }
 __device__ __forceinline__ unsigned int ak_valid(int i, int first, int last) {
@@ -96,19 +110,9 @@ __device__ __forceinline__ unsigned int ak_hits(const unsigned int* x, unsigned 
   for (int w = 0; w < 4; ++w) m |= !(__uint_as_float(x[w]) <= __uint_as_float(t)) ? 1u << w : 0u;
   return m;
 }
-__device__ __forceinline__ unsigned int ak_pick(const unsigned int* x, unsigned int j) {
-  unsigned int y[4];
-  #pragma unroll
-  for (int u = 0; u < 4; ++u) {
-    unsigned int a = j & 1 ? x[4 * u + 1] : x[4 * u], b = j & 1 ? x[4 * u + 3] : x[4 * u + 2];
-    y[u] = j & 2 ? b : a;
-  }
-  unsigned int a = j & 4 ? y[1] : y[0], b = j & 4 ? y[3] : y[2];
-  return j & 8 ? b : a;
-}
 """
 
 
 def source(dtype: str) -> str:
     """The functions a kernel of ``dtype`` calls."""
-    return COMMON + (WIDE if dtype == "float32" else ABOVE[dtype] + NARROW)
+    return COMMON + PICK + (WIDE if dtype == "float32" else ABOVE[dtype] + NARROW)
