@@ -67,7 +67,7 @@ class LoweredKernel:
         self._host = host.load(lowered["host"])
         self._kernels: dict[str, EmulatedKernel] = {}
         self._names = [_parameter_name(prim_func, p) for p in prim_func.params]
-        self.last_seconds = 0.0
+        self.last_seconds, self.last_grid = 0.0, 0
 
     def kernel(self, name: str) -> EmulatedKernel:
         """The emulated kernel called ``name`` in the source."""
@@ -103,6 +103,7 @@ class LoweredKernel:
             extents = args[count:]
             grid = int(extents[0]) if extents else 1
             launch.setdefault("cores", _cores())
+            self.last_grid = grid
             self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)
         outputs = [values[i] for i in self.result_idx]
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs

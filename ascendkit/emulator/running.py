@@ -52,7 +52,12 @@ def run(
     outputs = tuple(args) if result is None else result
     if not isinstance(outputs, tuple):
         outputs = (outputs,) if hasattr(outputs, "shape") else tuple(outputs)
-    return Run(outputs, 0, lowered.last_seconds, str(lowered.prim_func.attrs["global_symbol"]))
+    return Run(
+        outputs,
+        lowered.last_grid,
+        lowered.last_seconds,
+        str(lowered.prim_func.attrs["global_symbol"]),
+    )
 
 
 def _text(source: str | Path) -> str:

@@ -101,8 +101,14 @@ def compile_kernel(text: str, kernel: source.Kernel, *, trace: bool) -> Kernel:
     # Scalar and SIMT code contracts a * b + c into one rounding, as the device compiler does:
     # TileKernels' division-residual corrections are only right that way.
     flags = (*COMMON_FLAGS, "-ffp-contract=fast", *(("-DAK_TRACE",) if trace else ()))
+    # Debug information makes the loader map the file by name, which a fault's line needs; -g1 of
+    # the common flags keeps it to line tables.
     options = HostOptions(
-        output="kernel", optimize_level="2", extra_flags=flags, link_inputs=(runtime().path,)
+        output="kernel",
+        optimize_level="2",
+        debug_info=True,
+        extra_flags=flags,
+        link_inputs=(runtime().path,),
     )
     unit = source.rewrite(text, kernel, trace=trace)
     try:

@@ -225,6 +225,7 @@ void run_worker(Launch& launch) {
     std::lock_guard<std::mutex> hold(launch.mutex);
     for (auto& c : b->cores) {
       launch.by_kind[c->aic][c->index] = nullptr;
+      abandon_threads(*c);
       if (c->fiber.stack) release_stack(c->fiber);
     }
     release_bank(b->bank);

@@ -240,6 +240,14 @@ uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, 
   return t.value;
 }
 
+void abandon_threads(Core& c) {
+  if (!c.simt) return;
+  for (auto& t : c.simt->threads)
+    if (t.fiber.stack) release_stack(t.fiber);
+  if (c.simt->spare.stack) release_stack(c.simt->spare);
+  c.simt = nullptr;
+}
+
 void simt_line(uint32_t line) {
   Simt* s = core().simt;
   if (s && s->current) s->current->line = line, s->current->count = 0;
