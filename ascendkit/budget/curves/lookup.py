@@ -15,8 +15,8 @@ from ascendkit.budget.curves.work import AXES, Key, ideal, key_of
 from ascendkit.hardware import Device, device
 
 SPREAD = {"T": 0.35, "A": 0.6}
-"""Standard error of log(time) added to what is transferred or assumed. Measured: on the NVIDIA
-tables, rows of one device predicted from another's scatter by 0.2 to 0.4; peaks by 0.6."""
+"""Standard error of log(time) added to what is transferred or assumed: an estimate, set once by
+judgement and not fitted; it widens the p10 to p90 band and moves no time."""
 
 OUTSIDE = 0.1
 """Added beyond the measured range."""
