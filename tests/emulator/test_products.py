@@ -50,6 +50,23 @@ def test_transposed_operands_through_l0(draw, dtype, trans_a, trans_b):
     near(c, a.double() @ b.double().T)
 
 
+def test_float8_e5m2_through_l0(draw):
+    a, b = (draw(64, 96).to(torch.float8_e5m2) for _ in range(2))
+    c = torch.full((64, 64), float("nan"))
+    run(gemm.gemm_l0(64, 64, 96, "float8_e5m2"), a, b, c)
+    near(c, a.double() @ b.double().T)
+
+
+@pytest.mark.parametrize("trans_b", [True, False])
+def test_int8_sums_exactly(seed, trans_b):
+    torch.manual_seed(seed)
+    a, b = torch.randint(-128, 128, (2, 64, 64), dtype=torch.int8)
+    c = torch.zeros(64, 64, dtype=torch.int32)
+    kernel = gemm.gemm_l0(64, 64, 64, "int8", trans_b=trans_b, accum="int32")
+    run(kernel, a, b if trans_b else b.T.contiguous(), c)
+    assert torch.equal(c, a.int() @ b.int().T)
+
+
 @pytest.mark.parametrize("m, n, k", [(200, 136, 160), (1, 16, 32), (129, 127, 65)])
 def test_odd_tails_stay_inside(draw, m, n, k):
     a, b = draw(m, k, dtype=torch.bfloat16), draw(n, k, dtype=torch.bfloat16)

@@ -25,7 +25,7 @@ def gemm_l1(m, n, k, dtype, block_m=128, block_n=128, block_k=128, out_dtype="fl
     return main
 
 
-def gemm_l0(m, n, k, dtype, trans_a=False, trans_b=True, block=64):
+def gemm_l0(m, n, k, dtype, trans_a=False, trans_b=True, block=64, accum="float32"):
     """One tile a block, explicit L0 loads; every combination of transposed operands."""
     a_shape = (k, m) if trans_a else (m, k)
     b_shape = (n, k) if trans_b else (k, n)
@@ -34,7 +34,7 @@ def gemm_l0(m, n, k, dtype, trans_a=False, trans_b=True, block=64):
 
     @T.prim_func
     def main(
-        a: T.Tensor(a_shape, dtype), b: T.Tensor(b_shape, dtype), c: T.Tensor((m, n), "float32")
+        a: T.Tensor(a_shape, dtype), b: T.Tensor(b_shape, dtype), c: T.Tensor((m, n), accum)
     ):
         with T.Kernel((m // block) * (n // block)) as bid:
             bm = bid // (n // block)
@@ -43,7 +43,7 @@ def gemm_l0(m, n, k, dtype, trans_a=False, trans_b=True, block=64):
             b_l1 = T.alloc_l1(b_tile, dtype)
             a_l0 = T.alloc_l0a(a_tile, dtype)
             b_l0 = T.alloc_l0b(b_tile, dtype)
-            acc = T.alloc_l0c((block, block), "float32")
+            acc = T.alloc_l0c((block, block), accum)
             if trans_a:
                 T.copy(a[0, bm * block], a_l1)
             else:

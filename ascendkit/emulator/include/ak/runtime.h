@@ -11,6 +11,12 @@ extern AK_API __thread uint32_t block_idx;
 extern AK_API __thread uint3 threadIdx, blockIdx;
 extern AK_API __thread uint3 blockDim, gridDim;
 
+// TileLang's own names of the 8-bit floats outside vector functions.
+namespace tl {
+struct float_e4m3_t;
+struct float_e5m2_t;
+}  // namespace tl
+
 namespace ak {
 
 enum class Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB, MXA, MXB };
@@ -52,9 +58,9 @@ constexpr Dtype dtype_of() {
     return Dtype::S8;
   else if constexpr (std::is_same_v<T, uint8_t>)
     return Dtype::U8;
-  else if constexpr (std::is_same_v<T, float8_e4m3_t>)
+  else if constexpr (std::is_same_v<T, float8_e4m3_t> || std::is_same_v<T, tl::float_e4m3_t>)
     return Dtype::E4M3;
-  else if constexpr (std::is_same_v<T, float8_e5m2_t>)
+  else if constexpr (std::is_same_v<T, float8_e5m2_t> || std::is_same_v<T, tl::float_e5m2_t>)
     return Dtype::E5M2;
   else if constexpr (std::is_same_v<T, float4_e2m1x2_t>)
     return Dtype::E2M1;
