@@ -1,0 +1,1 @@
+"""One file a command of `python -m ep_comm`; each has `main(config) -> exit code`."""

@@ -1,0 +1,138 @@
+"""``python -m ep_comm model``: published, model and error side by side, and what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ascendkit import cli
+from ascendkit.errors import unknown
+from ep_comm.commands import show
+from ep_comm.model.fit import constants, key_of
+from ep_comm.model.predict import held, predict
+from ep_comm.model.published import machines, points
+from ep_comm.model.savings import carrier, fp8_saving
+from ep_comm.model.skew import skew
+from ep_comm.model.volume import PARTS
+
+
+def main(c: dict[str, Any]) -> int:
+    """One of the four tables."""
+    if c["machine"] != "all" and c["machine"] not in machines():
+        raise unknown("machine", c["machine"], (*machines(), "all"))
+    chosen = machines() if c["machine"] == "all" else (c["machine"],)
+    return {"table": _table, "predict": _predict, "fp8": _fp8, "carrier": _carrier}[c["action"]](
+        c, chosen
+    )
+
+
+def _table(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
+    found = [held(p) for p in points() if p.machine in chosen]
+    if c["output"] == "json":
+        show.lines(
+            {"record": "ep_comm_model", "machine": h.point.machine, "part": h.point.part,
+             "ranks": h.point.ranks, "unit": _unit(h), "published": _value(h),
+             "model": h.predicted, "error": h.error, "left_out_error": h.left_out,
+             "note": h.point.note}
+            for h in found
+        )  # fmt: skip
+        return 0
+    show.table(
+        "published against model (logical GB/s; us for low-latency rows)",
+        ("machine", "part", "EP", "published", "model", "error", "left out", "unit", "note"),
+        [(h.point.machine, h.point.part, h.point.ranks, f"{_value(h):.1f}", f"{h.predicted:.1f}",
+          f"{h.error:+.1%}", "-" if h.left_out is None else f"{h.left_out:+.1%}", _unit(h),
+          h.point.note) for h in found],
+    )  # fmt: skip
+    out = cli.console()
+    out.print("left out: error of a point predicted by constants fitted without it.")
+    for machine in chosen:
+        for key in dict.fromkeys(key_of(machine, part) for part in PARTS):
+            k = constants(machine, key[1] or "dispatch")
+            values = ", ".join(
+                f"{n} {getattr(k, n):.4g}"
+                for n in ("scaleup_gbs", "scaleout_gbs", "peer_us", "start_us", "sum_gbs")
+                if getattr(k, n) not in (0.0, float("inf"))
+            )
+            out.print(f"{' '.join(filter(None, key))}: {values}\n  {'; '.join(k.origin)}")
+    return 0
+
+
+def _predict(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
+    rows = []
+    for machine in chosen:
+        s = None
+        if c["gate"] != "uniform":
+            s = skew(c["gate"], c["experts"], c["topk"], c["ranks"], seed=c["seed"])
+        for part in PARTS:
+            p = predict(
+                machine, part, c["ranks"], num_tokens=c["tokens"], hidden=c["hidden"],
+                num_experts=c["experts"], num_topk=c["topk"],
+                skew=1.0 if s is None else s.received,
+            )  # fmt: skip
+            rows.append((machine, part, p, s))
+    if c["output"] == "json":
+        show.lines(
+            {"record": "ep_comm_predicted", "machine": m, "part": part, "ranks": c["ranks"],
+             "us": p.us, "bound": p.bound, "wire_gbs": p.wire_gbs, "logical_gbs": p.logical_gbs,
+             "copies": p.volume.copies, "skew": s.received if s else 1.0,
+             "seed": s.seed if s else None}
+            for m, part, p, s in rows
+        )  # fmt: skip
+        return 0
+    show.table(
+        f"model: EP{c['ranks']}, {c['tokens']} tokens a rank x {c['hidden']}, "
+        f"top-{c['topk']} of {c['experts']}, gate {c['gate']}",
+        ("machine", "part", "us", "bound", "wire GB/s", "logical GB/s", "copies", "skew", "seed"),
+        [(m, part, f"{p.us:.1f}", p.bound, f"{p.wire_gbs:.1f}", f"{p.logical_gbs:.1f}",
+          f"{p.volume.copies:.3f}", f"{s.received:.2f}" if s else "1.00", s.seed if s else "-")
+         for m, part, p, s in rows],
+    )  # fmt: skip
+    return 0
+
+
+def _fp8(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
+    found = [(m, fp8_saving(m, c["ranks"], c["fused_cast"])) for m in chosen if m != "h800_ll"]
+    if c["output"] == "json":
+        show.lines({"record": "ep_comm_fp8", "machine": m, "ranks": c["ranks"], **s.__dict__}
+                   for m, s in found)  # fmt: skip
+        return 0
+    show.table(
+        f"model: what FP8 dispatch saves on the published shapes, EP{c['ranks']} (us)",
+        ("machine", "bf16", "fp8", "epilogue saves", "cast costs", "saved", "of the whole step"),
+        [(m, f"{s.bf16_us:.0f}", f"{s.fp8_us:.0f}", f"{s.epilogue_us:.0f}", f"{s.cast_us:.0f}",
+          f"{s.saved_us:.0f}", f"{s.saved_us / s.step_us:.1%}") for m, s in found],
+    )  # fmt: skip
+    cli.console().print("whole step: bf16 dispatch, its copy epilogue, combine. Epilogue and cast at"
+                        " the memory's peak rate.")  # fmt: skip
+    return 0
+
+
+def _carrier(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
+    sizes = (512, 4096, 14336, 65536, 1 << 20, 16 << 20)
+    found = [carrier(size, cores) for cores in c["cores"] for size in sizes]
+    if c["output"] == "json":
+        show.lines(
+            {"record": "ep_comm_carrier", "cores": f.cores, "bytes": f.num_bytes,
+             "ubmem_us": f.ubmem_us, "urma_us": f.urma_us, "choice": f.choice} for f in found
+        )  # fmt: skip
+        return 0
+    show.table(
+        "model: UBMEM stores by vector cores against URMA, 950DT, one message to one peer",
+        ("cores", "bytes", "UBMEM us", "URMA us", "faster", "URMA from (bytes)"),
+        [(f.cores, f"{f.num_bytes:,.0f}", f"{f.ubmem_us:.2f}", f"{f.urma_us:.2f}", f.choice,
+          f"{f.break_even_bytes:,.0f}" if f.break_even_bytes != float("inf") else "never")
+         for f in found],
+    )  # fmt: skip
+    cli.console().print(
+        "URMA: fitted cost of a peer and fitted rate. UBMEM: 95 GB/s a core (published), no start "
+        "cost, at most the stated link rate; the stated link rate is unverified."
+    )
+    return 0
+
+
+def _unit(h: Any) -> str:
+    return "us" if h.point.low_latency else "GB/s"
+
+
+def _value(h: Any) -> float:
+    return float(h.point.us if h.point.low_latency else h.point.gbs)
