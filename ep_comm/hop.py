@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ep_comm.layout import layout
+from ep_comm.layout import layout, unpack
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,8 @@ class Hop:
         self.transport = transport
         self.device = topk_idx.device
         ordered = topk_idx if order is None else topk_idx[order]
-        made = layout(ordered.contiguous(), num_experts, transport.size)
+        flat = layout(ordered.contiguous(), num_experts, transport.size)
+        made = unpack(flat, topk_idx, num_experts, transport.size)
         slot = made.slot.long()
         if order is not None:
             slot = torch.empty_like(slot).index_copy_(0, order, slot)

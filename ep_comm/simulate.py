@@ -38,7 +38,8 @@ class Simulated:
         hops: exchanges a row goes through.
         rounds: times all ranks (of a hop's group) wait for each other, the call's check included.
         buffer_bytes: memory of a rank by the formulas of the buffer.
-        received_skew: largest over mean of the rows a rank receives.
+        received_skew: largest over mean of the rows a rank receives, in the sample; a small sample
+            overstates it.
     """
 
     ranks: int

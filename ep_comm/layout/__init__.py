@@ -39,15 +39,19 @@ def layout(
     *,
     out: torch.Tensor | None = None,
     platform: str | None = None,
-) -> Layout:
+) -> torch.Tensor:
     """Count the receivers of every token and number the tokens of every receiver.
 
     Args:
         topk_idx: int64 (t, k), contiguous; experts distinct within a token, -1 for no choice.
         num_experts: E, a multiple of ``num_ranks``; rank r holds experts [r * E/N, (r + 1) * E/N).
         num_ranks: N ranks (or nodes) that share the experts.
-        out: int32 (N + E + t * k,), contiguous, on the same device; holds all three results.
+        out: int32 (N + E + t * k,), contiguous, on the same device; written and returned.
         platform: a platform to force; by default the device of ``topk_idx`` decides.
+
+    Returns:
+        int32 (N + E + t * k,): tokens of every rank, choices of every expert, slots; see
+        :func:`unpack`.
 
     Raises:
         TypeError, ValueError: dtype, shape, stride or limit that is not legal.
@@ -63,12 +67,11 @@ def layout(
     }
     args = (topk_idx, num_experts, num_ranks)
     chosen = platforms.current(topk_idx.device.type, platform)
-    flat = dispatch.call(_name, args, params, out=out, platform=chosen)
-    return views(flat, topk_idx, num_experts, num_ranks)
+    return dispatch.call(_name, args, params, out=out, platform=chosen)
 
 
-def views(flat: torch.Tensor, topk_idx: torch.Tensor, num_experts: int, num_ranks: int) -> Layout:
-    """The three results inside one tensor."""
+def unpack(flat: torch.Tensor, topk_idx: torch.Tensor, num_experts: int, num_ranks: int) -> Layout:
+    """The three results inside the one tensor."""
     ranks, experts, slot = flat.split([num_ranks, num_experts, topk_idx.numel()])
     return Layout(ranks, experts, slot.view(topk_idx.shape))
 
