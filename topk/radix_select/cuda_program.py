@@ -74,9 +74,9 @@ def program(
     WORDS, HALF = 4 * U, NT * E * U
     BLOCK = 2 * HALF
     SIGN, ONES = 1 << (f.bits - 1), (1 << f.bits) - 1
-    INF_KEY = f.inf | SIGN
+    INF_KEY, NAN_KEY = f.inf | SIGN, ONES - 1
+    SETS = 8
     narrow = f.bits == 16
-    KEY_DIGITS, PLACE_DIGITS = f.bits // 8, PLACE_BITS // 8
     itype = "int64" if wide else "int32"
     u = lambda n: T.Cast("uint32", T.int64(n)) if n > 0x7FFFFFFF else T.uint32(n)  # noqa: E731
     # Equality with an unsigned constant is solved as an equation, whose negative it cannot hold.
@@ -88,7 +88,7 @@ def program(
         magnitude = bits & u(ONES >> 1)
         flipped = T.if_then_else((bits & u(SIGN)) != 0, (~bits) & u(ONES), bits | u(SIGN))
         some = T.if_then_else(is_(bits, SIGN), u(SIGN), flipped)
-        return T.if_then_else(T.Cast("int32", magnitude) > f.inf, u(ONES), some)
+        return T.if_then_else(T.Cast("int32", magnitude) > f.inf, u(NAN_KEY), some)
 
     def value_of(key):
         """Bits of a value with that key."""
@@ -113,14 +113,20 @@ def program(
         b[0] = b[0] - b[2]
         b[1] = b[1] - b[2]
 
+    def reached(key):
+        """What `not <=` makes of "at or above this key"; NaN as a limit lets everything pass."""
+        before = T.if_then_else(is_(key, SIGN), u(SIGN - 2), (key - u(1)) & u(ONES))
+        over = T.Cast("int64", key) > INF_KEY
+        return packed(T.if_then_else(over, u(f.inf), value_of(before)))
+
     @T.macro
     def set_threshold(pivot, t):
         # t: strict, loose, what strict keeps; and the last place at which loose applies.
         key = pivot[0]
-        before = T.if_then_else(is_(key, SIGN), u(SIGN - 2), (key - u(1)) & u(ONES))
-        t[0] = packed(T.if_then_else(T.Cast("int64", key) > INF_KEY, u(f.inf), value_of(key)))
-        t[1] = packed(T.if_then_else(T.Cast("int64", key) > INF_KEY, u(f.inf), value_of(before)))
-        t[2] = T.if_then_else(is_(key, ONES), u(0), u(0xFFFFFFFF))
+        over = T.Cast("int64", key) > INF_KEY
+        t[0] = packed(T.if_then_else(over, u(f.inf), value_of(key)))
+        t[1] = reached(key)
+        t[2] = T.if_then_else(is_(key, NAN_KEY), u(0), u(0xFFFFFFFF))
         t[3] = u(LAST_PLACE) - pivot[1]
 
     @T.macro
@@ -157,29 +163,6 @@ def program(
         hits[0] = hits[0] & valid[half]
 
     @T.macro
-    def count_registers(x, hist, turn, pivot, seen, shift, valid):
-        # Digits straight from the loads. NaNs with a sign and -0 count lower than they rank, so
-        # what reaches the digits found may only be more than was asked for.
-        for w in tuple(range(WORDS)):
-            if narrow:
-                negative = ((x[w] >> u(15)) & u(0x00010001)) * u(0xFFFF)
-                both = x[w] ^ (negative | u(0x80008000))
-                for h in (0, 1):
-                    key = (both >> u(16 * h)) & u(0xFFFF)
-                    if T.And(
-                        ((valid >> u(w + 16 * h)) & u(1)) != u(0),
-                        ((key ^ pivot[0]) & seen) == u(0),
-                    ):
-                        at = turn * 256 + T.Cast("int32", (key >> shift) & u(255))
-                        T.call_extern("void", "ak_count", T.address_of(hist[at]))
-            else:
-                negative = (x[w] >> u(31)) * u(0x7FFFFFFF)
-                key = x[w] ^ (negative | u(SIGN))
-                if T.And(((valid >> u(w)) & u(1)) != u(0), ((key ^ pivot[0]) & seen) == u(0)):
-                    at = turn * 256 + T.Cast("int32", (key >> shift) & u(255))
-                    T.call_extern("void", "ak_count", T.address_of(hist[at]))
-
-    @T.macro
     def append(x, keys, places, state, limit, block, half, tid, hits):
         # hits[0]: what to store; hits[1], after: what found no room.
         lane = tid % WARP
@@ -211,111 +194,143 @@ def program(
                 spot = spot + T.Cast("int32", T.popcount(some))
 
     @T.macro
-    def count_keys(keys, hist, turn, pivot, seen, n, tid, shift):
-        for i in T.serial(T.ceildiv(n, NT)):
-            c = i * NT + tid
-            if c < n:
-                key = keys[c]
-                if ((key ^ pivot[0]) & seen) == u(0):
-                    at = turn * 256 + T.Cast("int32", (key >> shift) & u(255))
-                    T.call_extern("void", "ak_count", T.address_of(hist[at]))
-
-    @T.macro
-    def count_places(keys, places, hist, turn, pivot, seen, n, tid, shift):
-        # Among equal keys the earlier place counts more, so digits are those of what is left.
-        for i in T.serial(T.ceildiv(n, NT)):
-            c = i * NT + tid
-            if c < n:
-                late = T.Cast("uint32", LAST_PLACE - places[c])
-                if ((keys[c] ^ pivot[0]) | ((late ^ pivot[1]) & seen)) == u(0):
-                    at = turn * 256 + T.Cast("int32", (late >> shift) & u(255))
-                    T.call_extern("void", "ak_count", T.address_of(hist[at]))
-
-    @T.macro
-    def find_digit(hist, turn, state, v, tid):
-        # One warp, eight counters a lane, the highest digit first; then everybody reads what it
-        # found, and the counters of the next digit are the other half of hist.
+    def tally(w, state, turns, tid):
+        # Sums of two words over the CTA. Three sets of counters take turns, so that one barrier
+        # is enough: what is cleared now was read before the last one.
+        here = SETS + 2 * turns[0]
+        turns[0] = T.if_then_else(turns[0] == 2, 0, turns[0] + 1)
+        for i in (0, 1):
+            w[i] = T.call_extern("uint32", "ak_sum", w[i])
+        if tid % WARP == 0:
+            for i in (0, 1):
+                T.call_extern("void", "ak_add", T.address_of(state[here + i]), w[i])
+        if tid == 0:
+            state[SETS + 2 * turns[0]] = 0
+            state[SETS + 2 * turns[0] + 1] = 0
         T.sync_threads()
-        if tid < WARP:
-            own = T.alloc_var("int32", init=0)
-            own = 0
-            for d in tuple(range(8)):
-                own = own + hist[turn * 256 + 255 - 8 * tid - d]
-            upto = T.alloc_var("int32", init=0)
-            upto = own
-            for s in tuple(range(5)):
-                left = T.shfl_up(upto, 1 << s)
-                upto = upto + T.if_then_else(tid >= (1 << s), left, 0)
-            above = T.alloc_var("int32", init=0)
-            above = upto - own
-            if above < v[0] and v[0] <= upto:
-                for d in T.serial(8):
-                    here = hist[turn * 256 + 255 - 8 * tid - d]
-                    if above < v[0] and v[0] <= above + here:
-                        state[1] = 255 - 8 * tid - d
-                        state[2] = v[0] - above
-                        state[3] = here
-                    above = above + here
-        T.sync_threads()
-        v[0] = state[2]
-        v[1] = state[3]
+        for i in (0, 1):
+            w[i] = T.Cast("uint32", state[here + i])
 
     @T.macro
-    def clear_next(hist, turn, tid):
-        for i in T.serial(T.ceildiv(256, NT)):
-            if i * NT + tid < 256:
-                hist[(1 - turn) * 256 + i * NT + tid] = 0
+    def quarter(lo, hi, at):
+        # Three keys between lo and hi.
+        part = T.max((hi - lo) >> u(2), u(1))
+        for i in (0, 1, 2):
+            at[i] = T.min(lo + part * u(i + 1), hi)
 
     @T.macro
-    def find_first(x0, x1, hist, turns, state, pivot, v, k, tid, valid):
-        # A key that at least k candidates of the first block reach: two digits of it.
-        seen = T.alloc_var("uint32", init=0)
-        seen = u(0)
-        pivot[0] = u(0)
-        pivot[1] = u(0)
-        v[0] = k
-        for p in T.serial(2):
-            shift = T.Cast("uint32", (f.bits - 8 - 8 * p) & 31)
-            clear_next(hist, turns[0], tid)
-            count_registers(x0, hist, turns[0], pivot, seen, shift, valid[0])
-            count_registers(x1, hist, turns[0], pivot, seen, shift, valid[1])
-            find_digit(hist, turns[0], state, v, tid)
-            turns[0] = 1 - turns[0]
-            pivot[0] = pivot[0] | (T.Cast("uint32", state[1]) << shift)
-            seen = seen | (u(255) << shift)
-
-    @T.macro
-    def find_pivot(keys, places, hist, turns, state, pivot, seen, v, n, k, spare, few, tid):
-        # Digits of the k-th best, until the candidates at it are all wanted, or those too many
-        # are at most `spare`, or those there are at most `few`.
-        # v: candidates still wanted at the pivot, candidates at it. seen: digits decided.
-        pivot[0] = u(0)
-        pivot[1] = u(0)
-        seen[0] = u(0)
-        seen[1] = u(0)
-        v[0] = k
-        v[1] = n
-        for p in T.serial(KEY_DIGITS + PLACE_DIGITS):
-            if T.And(v[1] - v[0] > spare, v[1] > few):
-                clear_next(hist, turns[0], tid)
-                if p < KEY_DIGITS:
-                    shift = T.Cast("uint32", 8 * (KEY_DIGITS - 1 - p) & 31)
-                    count_keys(keys, hist, turns[0], pivot, seen[0], n, tid, shift)
-                    find_digit(hist, turns[0], state, v, tid)
-                    pivot[0] = pivot[0] | (T.Cast("uint32", state[1]) << shift)
-                    seen[0] = seen[0] | (u(255) << shift)
+    def narrow_down(w, base, k, at, r, c):
+        # r: lo, hi; c: candidates at or above each. At least k are at or above lo.
+        if base + T.Cast("int32", w[1]) >= k:
+            r[0] = at[2]
+            c[0] = base + T.Cast("int32", w[1])
+        else:
+            r[1] = at[2]
+            c[1] = base + T.Cast("int32", w[1])
+            if base + T.Cast("int32", w[0] >> u(16)) >= k:
+                r[0] = at[1]
+                c[0] = base + T.Cast("int32", w[0] >> u(16))
+            else:
+                r[1] = at[1]
+                c[1] = base + T.Cast("int32", w[0] >> u(16))
+                if base + T.Cast("int32", w[0] & u(0xFFFF)) >= k:
+                    r[0] = at[0]
+                    c[0] = base + T.Cast("int32", w[0] & u(0xFFFF))
                 else:
-                    late = T.Cast("uint32", 8 * (KEY_DIGITS + PLACE_DIGITS - 1 - p) & 31)
-                    count_places(keys, places, hist, turns[0], pivot, seen[1], n, tid, late)
-                    find_digit(hist, turns[0], state, v, tid)
-                    pivot[1] = pivot[1] | (T.Cast("uint32", state[1]) << late)
-                    seen[1] = seen[1] | (u(255) << late)
-                turns[0] = 1 - turns[0]
+                    r[1] = at[0]
+                    c[1] = base + T.Cast("int32", w[0] & u(0xFFFF))
 
     @T.macro
-    def keep_best(keys, places, tied, state, pivot, seen, v, n, exact, tid):
-        # What reaches the pivot moves to the front. Where `exact`, candidates at the pivot that
-        # are not all wanted go to a list, and each counts those before it.
+    def find_floor(x0, x1, state, turns, pivot, r, c, k, room, tid, valid):
+        # A key that k to k + room elements of the first block reach, counted in registers.
+        w = T.alloc_local((2,), "uint32")
+        at = T.alloc_local((3,), "uint32")
+        r[0] = u(0)
+        r[1] = u(NAN_KEY)
+        c[0] = k + room + 1
+        c[1] = 0
+        while T.And(r[1] - r[0] > u(1), c[0] - k > room):
+            quarter(r[0], r[1], at)
+            w[0] = u(0)
+            w[1] = u(0)
+            for i in (0, 1, 2):
+                limit = reached(at[i])
+                some = T.call_extern("uint32", "ak_all", T.address_of(x0[0]), limit) & valid[0]
+                more = T.call_extern("uint32", "ak_all", T.address_of(x1[0]), limit) & valid[1]
+                number = T.Cast("uint32", T.popcount(some) + T.popcount(more))
+                w[i // 2] = w[i // 2] + (number << u(16 * (i % 2)))
+            tally(w, state, turns, tid)
+            narrow_down(w, 0, k, at, r, c)
+        pivot[0] = r[0]
+        pivot[1] = u(0)
+
+    @T.macro
+    def find_pivot(keys, places, state, turns, pivot, top, v, r, c, n, k, spare, few, tid):
+        # The k-th best of n candidates, from the last pivot up, by counting: until those at or
+        # above a key are k and at most `spare` more, or those between two keys at most `few`.
+        # Candidates from pivot to top are undecided: v[1] of them, of which v[0] are wanted.
+        w = T.alloc_local((2,), "uint32")
+        at = T.alloc_local((3,), "uint32")
+        w[0] = u(0)
+        w[1] = u(0)
+        for i in T.serial(T.ceildiv(n, NT)):
+            if i * NT + tid < n:
+                w[0] = T.max(w[0], keys[i * NT + tid])
+        here = SETS + 2 * turns[0]
+        turns[0] = T.if_then_else(turns[0] == 2, 0, turns[0] + 1)
+        T.call_extern("void", "ak_most", T.address_of(state[here]), w[0])
+        if tid == 0:
+            state[SETS + 2 * turns[0]] = 0
+            state[SETS + 2 * turns[0] + 1] = 0
+        T.sync_threads()
+        r[0] = pivot[0]
+        r[1] = T.Cast("uint32", state[here]) + u(1)
+        c[0] = n
+        c[1] = 0
+        while T.And(T.And(r[1] - r[0] > u(1), c[0] - k > spare), c[0] - c[1] > few):
+            quarter(r[0], r[1], at)
+            w[0] = u(0)
+            w[1] = u(0)
+            for i in T.serial(T.ceildiv(n, NT)):
+                if i * NT + tid < n:
+                    key = keys[i * NT + tid]
+                    w[0] = w[0] + T.if_then_else(key >= at[0], u(1), u(0))
+                    w[0] = w[0] + T.if_then_else(key >= at[1], u(1 << 16), u(0))
+                    w[1] = w[1] + T.if_then_else(key >= at[2], u(1), u(0))
+            tally(w, state, turns, tid)
+            narrow_down(w, 0, k, at, r, c)
+        pivot[0] = r[0]
+        pivot[1] = u(0)
+        top[0] = r[1]
+        top[1] = u(LAST_PLACE + 1)
+        if T.And(c[0] - k > spare, c[0] - c[1] > few):
+            # Equal keys: the earlier place is the larger number.
+            above = T.alloc_var("int32", init=0)
+            above = c[1]
+            r[0] = u(0)
+            r[1] = u(LAST_PLACE + 1)
+            while T.And(T.And(r[1] - r[0] > u(1), c[0] - k > spare), c[0] - c[1] > few):
+                quarter(r[0], r[1], at)
+                w[0] = u(0)
+                w[1] = u(0)
+                for i in T.serial(T.ceildiv(n, NT)):
+                    if i * NT + tid < n:
+                        if keys[i * NT + tid] == pivot[0]:
+                            late = T.Cast("uint32", LAST_PLACE - places[i * NT + tid])
+                            w[0] = w[0] + T.if_then_else(late >= at[0], u(1), u(0))
+                            w[0] = w[0] + T.if_then_else(late >= at[1], u(1 << 16), u(0))
+                            w[1] = w[1] + T.if_then_else(late >= at[2], u(1), u(0))
+                tally(w, state, turns, tid)
+                narrow_down(w, above, k, at, r, c)
+            pivot[1] = r[0]
+            top[1] = r[1]
+        v[0] = k - c[1]
+        v[1] = c[0] - c[1]
+
+    @T.macro
+    def keep_best(keys, places, tied, state, pivot, top, v, n, exact, tid):
+        # What reaches the pivot moves to the front. Where `exact`, undecided candidates that are
+        # not all wanted go to a list, and each counts those before it.
         lane = tid % WARP
         k4 = T.alloc_local((4,), "uint32")
         p4 = T.alloc_local((4,), "int32")
@@ -341,8 +356,8 @@ def program(
                 ):
                     stays = 1
                 if exact:
-                    apart = ((k4[q] ^ pivot[0]) & seen[0]) | ((late ^ pivot[1]) & seen[1])
-                    if T.And(T.And(stays == 1, v[0] != v[1]), apart == u(0)):
+                    undecided = T.And(k4[q] < top[0], late < top[1])
+                    if T.And(T.And(stays == 1, v[0] != v[1]), undecided):
                         stays = 0
                         tie = T.call_extern("int32", "ak_take", T.address_of(state[4]), 1)
                         tied[tie] = k4[q]
@@ -508,16 +523,17 @@ def program(
             T.annotate_min_blocks_per_sm(residents)
             keys = T.alloc_shared((C,), "uint32")
             places = T.alloc_shared((C,), "int32")
-            hist = T.alloc_shared((512,), "int32")
             tied = T.alloc_shared((2 * TIES,), "uint32")
-            state = T.alloc_shared((8,), "int32")
+            state = T.alloc_shared((16,), "int32")
             visit = T.alloc_shared((blocks,), "int32")
             x0 = T.alloc_local((WORDS,), "uint32")
             x1 = T.alloc_local((WORDS,), "uint32")
             b = T.alloc_local((3,), "int32")
             t = T.alloc_local((4,), "uint32")
             pivot = T.alloc_local((2,), "uint32")
-            seen = T.alloc_local((2,), "uint32")
+            top = T.alloc_local((2,), "uint32")
+            r2 = T.alloc_local((2,), "uint32")
+            c2 = T.alloc_local((2,), "int32")
             v = T.alloc_local((2,), "int32")
             turns = T.alloc_local((1,), "int32")
             hits = T.alloc_local((2,), "uint32")
@@ -532,16 +548,17 @@ def program(
                 count = T.ceildiv(b[1], BLOCK)
             mine = T.alloc_var("int32", init=0)
             mine = T.truncdiv(count - part + splits - 1, splits)
-            if tid == 0:
-                state[0] = 0
+            if tid < 16:
+                state[tid] = 0
             turns[0] = 0
-            clear_next(hist, 1, tid)
             visits(draws, visit, count, part, splits, tid)
             # Nothing compares below NaN, so at first everything passes.
             t[0] = packed(u(ONES >> 1))
             t[1] = packed(u(ONES >> 1))
             t[2] = u(0xFFFFFFFF)
             t[3] = u(LAST_PLACE)
+            pivot[0] = u(0)
+            pivot[1] = u(0)
             if mine > 0:
                 load(x0, src, origin, b, visit[0], 0, tid)
                 load(x1, src, origin, b, visit[0], 1, tid)
@@ -549,7 +566,9 @@ def program(
                 if T.min(b[1], first + BLOCK) - T.max(b[0], first) > topk:
                     find_valid(b, visit[0], 0, tid, valid)
                     find_valid(b, visit[0], 1, tid, valid)
-                    find_first(x0, x1, hist, turns, state, pivot, v, topk, tid, valid)
+                    find_floor(
+                        x0, x1, state, turns, pivot, r2, c2, topk, (limit - topk) // 4, tid, valid
+                    )
                     set_threshold(pivot, t)
             for r in T.serial(mine):
                 now = visit[r]
@@ -562,10 +581,10 @@ def program(
                     full = T.syncthreads_or(hits[1] != u(0))
                     while full != 0:
                         find_pivot(
-                            keys, places, hist, turns, state, pivot, seen, v, limit, topk,
+                            keys, places, state, turns, pivot, top, v, r2, c2, limit, topk,
                             (limit - topk) // 4, 0, tid,
                         )  # fmt: skip
-                        keep_best(keys, places, tied, state, pivot, seen, v, limit, False, tid)
+                        keep_best(keys, places, tied, state, pivot, top, v, limit, False, tid)
                         set_threshold(pivot, t)
                         left = T.alloc_var("uint32", init=0)
                         left = hits[1]
@@ -579,8 +598,8 @@ def program(
             n = state[0]
             if n > topk:
                 T.sync_threads()
-                find_pivot(keys, places, hist, turns, state, pivot, seen, v, n, topk, 0, TIES, tid)
-                keep_best(keys, places, tied, state, pivot, seen, v, n, True, tid)
+                find_pivot(keys, places, state, turns, pivot, top, v, r2, c2, n, topk, 0, TIES, tid)
+                keep_best(keys, places, tied, state, pivot, top, v, n, True, tid)
                 n = topk
             if role == "whole":
                 finish(
@@ -596,7 +615,7 @@ def program(
                 if n > few:
                     T.sync_threads()
                     find_pivot(
-                        keys, places, hist, turns, state, pivot, seen, v, n, few, few, 0, tid
+                        keys, places, state, turns, pivot, top, v, r2, c2, n, few, few, 0, tid
                     )
                 else:
                     pivot[0] = u(0)
@@ -689,25 +708,25 @@ def program(
             T.annotate_min_blocks_per_sm(residents)
             keys = T.alloc_shared((C,), "uint32")
             places = T.alloc_shared((C,), "int32")
-            hist = T.alloc_shared((512,), "int32")
             tied = T.alloc_shared((2 * TIES,), "uint32")
-            state = T.alloc_shared((8,), "int32")
+            state = T.alloc_shared((16,), "int32")
             k4 = T.alloc_local((4,), "uint32")
             next4 = T.alloc_local((4,), "uint32")
             p4 = T.alloc_local((4,), "int32")
             b = T.alloc_local((3,), "int32")
             pivot = T.alloc_local((2,), "uint32")
-            seen = T.alloc_local((2,), "uint32")
+            top = T.alloc_local((2,), "uint32")
+            r2 = T.alloc_local((2,), "uint32")
+            c2 = T.alloc_local((2,), "int32")
             v = T.alloc_local((2,), "int32")
             turns = T.alloc_local((1,), "int32")
             hits = T.alloc_local((2,), "uint32")
             tid = T.get_thread_binding()
             bounds(row, begin, end, row_len, stride, misaligned, flags, b)
             base = T.Cast("int64", row) * stride
-            if tid == 0:
-                state[0] = 0
+            if tid < 16:
+                state[tid] = 0
             turns[0] = 0
-            clear_next(hist, 1, tid)
             pivot[0] = u(ONES)
             pivot[1] = u(0)
             for i in T.serial(T.ceildiv(splits, WARP)):
@@ -741,10 +760,10 @@ def program(
                 while full != 0:
                     wanted = hits[1]
                     find_pivot(
-                        keys, places, hist, turns, state, pivot, seen, v, limit, topk,
+                        keys, places, state, turns, pivot, top, v, r2, c2, limit, topk,
                         (limit - topk) // 4, 0, tid,
                     )  # fmt: skip
-                    keep_best(keys, places, tied, state, pivot, seen, v, limit, False, tid)
+                    keep_best(keys, places, tied, state, pivot, top, v, limit, False, tid)
                     passing(k4, p4, pivot, wanted, hits)
                     append_pairs(k4, p4, keys, places, state, limit, tid, hits)
                     full = T.syncthreads_or(hits[1] != u(0))
@@ -752,8 +771,8 @@ def program(
             n = state[0]
             if n > topk:
                 T.sync_threads()
-                find_pivot(keys, places, hist, turns, state, pivot, seen, v, n, topk, 0, TIES, tid)
-                keep_best(keys, places, tied, state, pivot, seen, v, n, True, tid)
+                find_pivot(keys, places, state, turns, pivot, top, v, r2, c2, n, topk, 0, TIES, tid)
+                keep_best(keys, places, tied, state, pivot, top, v, n, True, tid)
                 n = topk
             finish(
                 src, values, indices, offset, pages, keys, places, n, b, base, row, topk, order,

@@ -13,7 +13,11 @@ COMMON = r"""
 __device__ __forceinline__ unsigned int ak_sum(unsigned int n) {
   return __reduce_add_sync(0xffffffffu, n);
 }
-__device__ __forceinline__ void ak_count(int* p) { atomicAdd(p, 1); }
+__device__ __forceinline__ void ak_add(int* p, unsigned int n) { atomicAdd(p, (int)n); }
+__device__ __forceinline__ void ak_most(int* p, unsigned int n) {
+  n = __reduce_max_sync(0xffffffffu, n);
+  if (threadIdx.x % 32 == 0) atomicMax((unsigned int*)p, n);
+}
 __device__ __forceinline__ int ak_take(int* p, int n) { return atomicAdd(p, n); }
 __device__ __forceinline__ void ak_stream(const void* p, unsigned int* x) {
   // Read once: L1 has no use for it.
@@ -113,6 +117,16 @@ __device__ __forceinline__ unsigned int ak_hits(const unsigned int* x, unsigned 
 """
 
 
+ALL = r"""
+__device__ __forceinline__ unsigned int ak_all(const unsigned int* x, unsigned int t) {
+  unsigned int m = 0;
+  #pragma unroll
+  for (int v = 0; v < 4; ++v) m |= ak_hits(x + 4 * v, t) << (4 * v);
+  return m;
+}
+"""
+
+
 def source(dtype: str) -> str:
     """The functions a kernel of ``dtype`` calls."""
-    return COMMON + PICK + (WIDE if dtype == "float32" else ABOVE[dtype] + NARROW)
+    return COMMON + PICK + (WIDE if dtype == "float32" else ABOVE[dtype] + NARROW) + ALL
