@@ -142,9 +142,7 @@ def constants(machine: str, part: str, without: Point | None = None) -> Constant
         solved = dict(zip(names, _least_squares(rows, target)))
         values = {n: (1 / v if n in RATES else v) for n, v in solved.items()}
         told = f"{', '.join(names)}: {recipe.text}"
-        found = Constants(
-            **{**found.__dict__, **values, "origin": (*found.origin, told)}
-        )
+        found = Constants(**{**found.__dict__, **values, "origin": (*found.origin, told)})
     return found
 
 

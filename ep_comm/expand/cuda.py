@@ -1,0 +1,89 @@
+"""expand on NVIDIA GPUs, in TileLang: a block a row, every load of a row in flight at once.
+
+Rows move as 16-byte vectors of int32 words, whatever their dtype. A gap loads nothing.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ascendkit.op import Case, Support
+
+if TYPE_CHECKING:
+    import torch
+
+VECTOR = 4
+"""int32 words in one load."""
+THREADS = 128
+MAX_VECTORS = 8
+"""Vectors a thread holds at a time; longer rows go in several passes."""
+
+
+def supports(case: Case) -> Support:
+    """Every legal row."""
+    return Support(True)
+
+
+def run(rows: "torch.Tensor", index: "torch.Tensor", *, out: "torch.Tensor") -> None:
+    """Fill ``out`` (num_out, hidden) with rows of (num_rows, hidden)."""
+    import torch
+
+    words = rows.shape[1] * rows.element_size() // 4
+    if not len(rows):
+        out.zero_()
+        return
+    kernel(words)(rows.view(torch.int32), index, out.view(torch.int32))
+
+
+@lru_cache(maxsize=256)
+def kernel(words: int, arch: str = "") -> Any:
+    """The compiled kernel of a row width; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
+    import tilelang
+
+    return tilelang.compile(
+        prim_func(words),
+        target={"kind": "cuda", "arch": arch} if arch else "cuda",
+        pass_configs={tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: True},
+    )
+
+
+def plan(words: int) -> tuple[int, int, int]:
+    """(threads, vectors a thread holds, passes) for a row."""
+    vectors = words // VECTOR
+    threads = min(THREADS, -(-vectors // 32) * 32)
+    held = min(MAX_VECTORS, -(-vectors // threads))
+    return threads, held, -(-vectors // (threads * held))
+
+
+def prim_func(words: int) -> Any:
+    """The TileLang program: int32 (num_rows, W), index (num_out,) -> int32 (num_out, W)."""
+    from tilelang import language as T
+
+    W, vectors = words, words // VECTOR
+    threads, held, passes = plan(words)
+    R, N = T.dynamic("num_rows, num_out")
+
+    @T.prim_func
+    def expand(
+        rows: T.Tensor((R, W), "int32"),
+        index: T.Tensor((N,), "int32"),
+        out: T.Tensor((N, W), "int32"),
+    ):
+        with T.Kernel(N, threads=threads) as i:
+            tid = T.get_thread_binding()
+            words_held = T.alloc_local((held, VECTOR), "int32")
+            source = index[i]
+            for p in T.unroll(passes):
+                for c in T.unroll(held):
+                    at = (p * held + c) * threads + tid
+                    for v in T.vectorized(VECTOR):
+                        words_held[c, v] = 0
+                    if at < vectors and source >= 0:
+                        for v in T.vectorized(VECTOR):
+                            words_held[c, v] = rows[source, at * VECTOR + v]
+                for c in T.unroll(held):
+                    at = (p * held + c) * threads + tid
+                    if at < vectors:
+                        for v in T.vectorized(VECTOR):
+                            out[i, at * VECTOR + v] = words_held[c, v]
+
+    return expand
