@@ -25,6 +25,7 @@ constexpr const char* kNeedsData =
     r.site = site, r.block = c.block->index, r.sub = c.sub, r.aic = c.aic;
     r.address = address, r.pc = pc;
   }
+  release_atomics();
   siglongjmp(worker->escape, 1);
 }
 

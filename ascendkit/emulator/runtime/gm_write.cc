@@ -6,6 +6,7 @@ namespace ak {
 namespace {
 // One lock for all atomics of the launch: contention is between two or three host threads.
 std::mutex atomic_mutex;
+thread_local bool holds_atomic = false;
 
 template <class T>
 void combine(T* dst, const T* src, uint64_t n, Atomic op) {
@@ -43,27 +44,43 @@ void write_gm(void* dst, const void* src, uint64_t bytes, Atomic op, Dtype type)
     std::memcpy(dst, src, bytes);
     return;
   }
-  std::lock_guard<std::mutex> hold(atomic_mutex);
   uint64_t n = bytes / dtype_bytes(type);
+  simt_atomic_lock();
   switch (type) {
     case Dtype::F32:
-      return combine(static_cast<float*>(dst), static_cast<const float*>(src), n, op);
+      combine(static_cast<float*>(dst), static_cast<const float*>(src), n, op);
+      break;
     case Dtype::F16:
-      return combine(static_cast<half*>(dst), static_cast<const half*>(src), n, op);
+      combine(static_cast<half*>(dst), static_cast<const half*>(src), n, op);
+      break;
     case Dtype::BF16:
-      return combine(static_cast<bfloat16_t*>(dst), static_cast<const bfloat16_t*>(src), n, op);
+      combine(static_cast<bfloat16_t*>(dst), static_cast<const bfloat16_t*>(src), n, op);
+      break;
     case Dtype::S32:
-      return combine(static_cast<int32_t*>(dst), static_cast<const int32_t*>(src), n, op);
+      combine(static_cast<int32_t*>(dst), static_cast<const int32_t*>(src), n, op);
+      break;
     case Dtype::S16:
-      return combine(static_cast<int16_t*>(dst), static_cast<const int16_t*>(src), n, op);
+      combine(static_cast<int16_t*>(dst), static_cast<const int16_t*>(src), n, op);
+      break;
     case Dtype::S8:
-      return combine(static_cast<int8_t*>(dst), static_cast<const int8_t*>(src), n, op);
+      combine(static_cast<int8_t*>(dst), static_cast<const int8_t*>(src), n, op);
+      break;
     default:
       fail("AK-TYPE-001", "global-memory atomics have no such element type");
   }
+  simt_atomic_unlock();
 }
 
-void simt_atomic_lock() { atomic_mutex.lock(); }
-void simt_atomic_unlock() { atomic_mutex.unlock(); }
+void simt_atomic_lock() {
+  atomic_mutex.lock();
+  holds_atomic = true;
+}
+void simt_atomic_unlock() {
+  holds_atomic = false;
+  atomic_mutex.unlock();
+}
+void release_atomics() {
+  if (holds_atomic) simt_atomic_unlock();
+}
 
 }  // namespace ak

@@ -145,6 +145,7 @@ void check_ub(const char* op, const void* p, uint64_t bytes, uint32_t align);
 uint64_t check_local(const char* op, Space space, uint64_t offset, uint64_t bytes, uint32_t align);
 bool trace_sync(const char* op, int pipe, int other, uint32_t id);  // true: a test drops it
 void finish_block(Block& block);
+void release_atomics();  // on failure: a jump out of an atomic runs no destructor
 void abandon_threads(Core& core);  // gives back the stacks of SIMT threads after a failure
 uint32_t slot_index(const Slot* s);
 void install_signal_handlers();
