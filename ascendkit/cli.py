@@ -104,10 +104,15 @@ def console(stderr: bool = False) -> Console:
     """A rich console; plain text without colour when it is not a terminal."""
     from rich.console import Console
 
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would exit with 1, which here means a finding; run() knows what to do.
+            raise BrokenPipeError
+
     # A pipe has no width of its own, and a table cut at 80 columns loses its figures.
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else 160
-    return Console(stderr=stderr, width=width, highlight=False)
+    return Piped(stderr=stderr, width=width, highlight=False)
 
 
 def print_help(config_name: str) -> None:

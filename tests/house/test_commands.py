@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,3 +157,15 @@ def test_every_large_command_is_reached_through_the_small_one() -> None:
         direct = python("-m", f"ascendkit.{name}", "--help")
         through = python("-m", "ascendkit", name, "--help")
         assert (through.returncode, through.stdout) == (direct.returncode, direct.stdout), name
+
+
+@pytest.mark.parametrize("command", ["doctor", "status", "env"])
+def test_a_reader_that_leaves_ends_a_table_with_141(command):
+    """1 means a finding, so a closed pipe under a rich table must not give it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run([sys.executable, "-m", "ascendkit", command], stdout=writer, cwd=ROOT)
+    finally:
+        os.close(writer)
+    assert done.returncode == 141
