@@ -81,10 +81,15 @@ void drain(const FixPipe& p, const uint8_t* l0c, uint32_t m0, uint32_t m, uint32
     write_gm(dst + uint64_t(i) * p.dst_stride * es, line.data(), line.size(), atomic, type);
   }
 }
+// Columns of a fractal that leaves as it is.
+uint32_t nz_columns(const FixPipe& p) {
+  uint32_t es = out_bytes(p);
+  return p.split ? 8 : (es == 4 ? 16 : 32 / es);
+}
 // Without NZ -> row-major the fractals stay: column group g starts dst_stride 32-byte rows later.
 void drain_nz(const FixPipe& p, const uint8_t* l0c, uint8_t* dst, Atomic atomic, Dtype type) {
   const auto* acc = reinterpret_cast<const uint32_t*>(l0c + p.src);
-  uint32_t es = out_bytes(p), c0 = p.split ? 8 : (es == 4 ? 16 : 32 / es);
+  uint32_t es = out_bytes(p), c0 = nz_columns(p);
   uint8_t line[64];
   for (uint32_t g = 0; g * c0 < p.n; ++g)
     for (uint32_t r = 0; r < p.m; ++r) {
@@ -128,8 +133,10 @@ void fixpipe(FixPipe p) {
   uint32_t m = p.dual == 1 ? p.m / 2 : p.m, n = p.dual == 2 ? p.n / 2 : p.n;
   uint64_t outer = p.nz2dn ? n : m, inner = p.nz2dn ? m : n;
   bool nz = !p.nz2nd && !p.nz2dn;
+  uint64_t columns = nz_columns(p), last_group = (p.n - 1) / columns;
   uint64_t dst_bytes =
-      nz ? (uint64_t(p.n * es + 31) / 32 - 1) * p.dst_stride * 32 + uint64_t(p.m) * 32
+      nz ? last_group * p.dst_stride * 32 +
+               (uint64_t(p.m - 1) * columns + p.n - last_group * columns) * es
          : ((outer - 1) * p.dst_stride + inner) * es;
   auto* dst = static_cast<uint8_t*>(p.dst);
   if (p.to_ub) {
