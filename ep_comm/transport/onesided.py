@@ -57,6 +57,21 @@ class OneSided:
         self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray, what: str
     ) -> list[torch.Tensor]:
         """See :class:`Transport`."""
+        widths = self.write_rows(planes, take, counts)
+        self._data.sync()
+        self._board.gather(b"", f"{what} arrival")
+        self._data.sync()
+        rows = int(counts[:, self.rank].sum())
+        begins, _ = offsets(rows, widths)
+        return [
+            of_bytes(self._data.local[b : b + rows * w].view(rows, w), p)
+            for p, b, w in zip(planes, begins, widths)
+        ]
+
+    def write_rows(
+        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray
+    ) -> list[int]:
+        """The copies of :meth:`exchange`, without waiting for anyone; returns bytes of each row."""
         sources = [as_bytes(p) for p in planes]
         widths = [s.shape[1] for s in sources]
         self._check_capacity(counts, widths)
@@ -70,15 +85,7 @@ class OneSided:
                 mine = take[int(first[to]) : int(first[to]) + count]
                 for source, begin, width in zip(sources, begins, widths):
                     self._write(to, begin + row * width, source, mine)
-        self._data.sync()
-        self._board.gather(b"", f"{what} arrival")
-        self._data.sync()
-        rows = int(counts[:, self.rank].sum())
-        begins, _ = offsets(rows, widths)
-        return [
-            of_bytes(self._data.local[b : b + rows * w].view(rows, w), p)
-            for p, b, w in zip(planes, begins, widths)
-        ]
+        return widths
 
     def split(self, ranks: Sequence[int], num_bytes: int) -> Transport:
         """See :class:`Transport`."""
