@@ -22,7 +22,7 @@ _VECTOR_FUNCTION = re.compile(r"__simd_vf__\s+(?:inline\s+)?void\s+(\w+)\s*\(")
 _NULL_UB = re.compile(r"\(\s*(__ubuf__\s+[\w:]+\s*\*)\s*\)\s*(0(?:x[0-9a-fA-F]+)?|[1-9]\d*)\b")
 _SCATTER = re.compile(r"\bascend_nd2nz_scatter(<[^;(]*>)\(")
 _STATEMENT = re.compile(
-    r"^\s*(?!__)(?:asc_\w+|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert)\b.*\("
+    r"^\s*(?!__)(?:asc_\w+|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert\w*|assert)\b.*\("
 )
 _ACCESS = re.compile(r"^\s*(?:[\w*]+\s.*=|\(?\(?\*?\(?\(?__|[\w]+\[).*;\s*$")
 _SIMT = re.compile(r"\b__simt_(?:vf|callee)__\b")
