@@ -62,8 +62,8 @@ def program(
         # Two's complement of sign and magnitude; NaN above everything.
         size = S.vand(raw, S.vdup(magnitude, "int32"))
         negative = S.vcmps(raw, 0, op="lt") if wide else S.vcmps(raw, sign, op="ge")
-        signed = S.vsel(S.vsub(S.vdup(0, "int32"), size), size, negative)
-        return S.vsel(S.vdup(magnitude, "int32"), signed, S.vcmps(size, inf, op="gt"))
+        ordered = S.vsel(S.vsub(S.vdup(0, "int32"), size), size, negative)
+        return S.vsel(S.vdup(magnitude, "int32"), ordered, S.vcmps(size, inf, op="gt"))
 
     @T.macro
     def append(raw, at, key, inside, key_t, limit_t, count, raws, ats):
@@ -117,7 +117,8 @@ def program(
         total = S.alloc_local((1,), "int32")
         upto[0] = S.vdup(0, "uint16")
         upto[1] = S.vdup(0, "uint16")
-        base = S.vshls(prefix[0], 8)
+        base = S.vdup(-128, "int32") if first else S.vshls(prefix[0], 8)
+        last = S.vadds(base, 255)
         for i in T.serial(T.ceildiv(n, 4 * LANES)):
             for q in (0, 1, 2, 3):
                 load(raws, ats, i * 4 + q, n, raw, at, key)
@@ -127,8 +128,8 @@ def program(
                     above = S.vcmp(key[0], pivot[0], op="gt")
                     other = S.vsel(S.vdup(LAST + 1, "int32"), S.vdup(-1, "int32"), above)
                     key[0] = S.vsel(late, other, equal)
-                head = S.vsub(S.vshrs(key[0], shift), base)
-                quarters[q] = S.vmins(S.vmaxs(S.vadds(head, 128 if first else 0), 0), 255)
+                head = S.vshrs(key[0], shift) if shift else key[0]
+                quarters[q] = S.vsub(S.vmin(S.vmax(head, base), last), base)
             low = S.vor(
                 S.vpack(T.reinterpret(quarters[0], "uint32x64"), 0),
                 S.vpack(T.reinterpret(quarters[1], "uint32x64"), 1),
@@ -147,7 +148,7 @@ def program(
             few = S.vcmp(upto[h], most, op="le")
             ones = S.vdup(1, "uint16", mask=few)
             total[0] = S.vadd(total[0], T.reinterpret(S.vcadd(ones), "int32x64"))
-        result[0] = S.vadd(base, S.vadds(S.vdupv(total[0]), -128 if first else 0))
+        result[0] = S.vadd(base, S.vdupv(total[0]))
 
     @T.macro
     def keep_best(raws, ats, state, n):
