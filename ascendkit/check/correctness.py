@@ -104,7 +104,12 @@ def _collective(op: Op, platform: str, case: Case, seed: int) -> Finding:
     got = launcher(op, copied(per_rank))
     judge, judged_by = _judge(op, platform, (per_rank,))
     verdict = judge(got)
-    return _finding([] if verdict else [verdict.message], judged_by, verdict, False)
+    faults = [] if verdict else [verdict.message]
+    if platform == "reference" and op.has("launch"):
+        for name, backend in op.load("launch").launchers().items():
+            moved = compare(op.contract, backend(op, copied(per_rank)), got)
+            faults += [] if moved else [f"backend {name} against the reference: {moved.message}"]
+    return _finding(faults, judged_by, verdict, False)
 
 
 def _finding(faults: Sequence[str], judge: str, verdict: Verdict, covered: bool) -> Finding:

@@ -27,4 +27,5 @@ def in_process(op: Op, per_rank: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 
 LAUNCHERS: dict[str, Launcher] = {"reference": in_process}
-"""By platform. A backend that starts processes adds itself here."""
+"""By platform. Backends that start processes are a second axis: an op's ``launch.py`` has
+``launchers()``, which gives those that can run here, and each is held against the reference."""
