@@ -21,7 +21,7 @@ class Format:
         bits: bits of a code.
         scale_bytes: bytes of one scale, 0 without scales.
         block: values that share one scale.
-        family: ``fp32``, ``bf16``, ``fp8``, ``fp4`` or ``int8``; what the matrix unit sees.
+        family: what the matrix unit sees: ``fp32``, ``bf16``, ``fp8``, ``hif8``, ``fp4``, ``int8``.
     """
 
     name: str
@@ -43,7 +43,7 @@ _ALL = (
     Format("fp16", 16, "bf16"),
     Format("int8", 8, "int8"),
     Format("fp8", 8, "fp8"),
-    Format("hif8", 8, "fp8"),
+    Format("hif8", 8, "hif8"),
     Format("fp8_1x128", 8, "fp8", 4, 128),
     Format("fp8_128x128", 8, "fp8", 4, 128 * 128),
     Format("fp8_32x32", 8, "fp8", 1, 32 * 32),
@@ -69,12 +69,15 @@ def width(name: str) -> float:
 def product_dtype(a: str, b: str) -> str:
     """The rate class a matrix product of formats ``a`` and ``b`` runs at.
 
-    Equal families run at their own rate; FP8 activations with FP4 weights are ``w4a8``; any other
-    mix runs at the wider one's rate.
+    Equal families run at their own rate; FP8 activations with FP4 weights are ``w4a8``. Eight-bit
+    families do not hold each other's values, but BF16 holds all of them; any other mix runs at the
+    wider one's rate, whose values include the narrower one's.
     """
     fa, fb = fmt(a).family, fmt(b).family
     if fa == fb:
         return "mxfp4" if fa == "fp4" else fa
     if {fa, fb} == {"fp8", "fp4"}:
         return "w4a8"
-    return max((fa, fb), key=("fp4", "int8", "fp8", "bf16", "hf32", "fp32").index)
+    if {fa, fb} <= {"int8", "fp8", "hif8"}:
+        return "bf16"
+    return max((fa, fb), key=("fp4", "int8", "fp8", "hif8", "bf16", "hf32", "fp32").index)

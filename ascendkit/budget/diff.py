@@ -57,6 +57,9 @@ def print_diff(console: Console, a: Step, b: Step, names: tuple[str, str]) -> No
     table.add_row("step", _ms(a.seconds), _ms(b.seconds), change, _ms(b.seconds), style="bold")
     console.print("milliseconds a step on one rank", style="bold")
     console.print(table)
+    for step, name in zip((a, b), names, strict=True):
+        if step.lower_bound:
+            console.print(f"note: {name}: no rate for {', '.join(step.unknown)}; a lower bound")
     if a.seconds:
         console.print(f"ratio {b.seconds / a.seconds:.3f}")
 
@@ -70,6 +73,7 @@ def as_json(a: Step, b: Step, names: tuple[str, str]) -> dict[str, Any]:
     return {
         "schema": "ascendkit.budget.diff.v1",
         "names": list(names),
+        "lower_bound": [a.lower_bound, b.lower_bound],
         "before_s": a.seconds,
         "after_s": b.seconds,
         "bars": bars,

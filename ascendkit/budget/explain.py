@@ -10,6 +10,7 @@ from typing import Any
 from ascendkit.budget.call import Call
 from ascendkit.budget.curves.lookup import fitted, timing
 from ascendkit.budget.curves.work import AXES
+from ascendkit.budget.parts import Z90
 from ascendkit.budget.report import duration, human
 from ascendkit.budget.roofline import roofline, runs_as
 from ascendkit.budget.step import Step
@@ -45,9 +46,10 @@ def explain(step: Step, name: str) -> Iterator[str]:
         for term in call.cost.terms:
             yield f"  {_term(term, call.cost.params)}"
         time = roofline(call.cost, step.device)
+        binds = "  <- binds" if not time.missing else "  <- longest of what is known"
         for resource, seconds in time.by_resource.items():
             shown = "unknown rate" if seconds is None else duration(seconds)
-            mark = "  <- binds" if resource == time.bound else ""
+            mark = binds if resource == time.bound else ""
             yield f"  {resource}: {shown}{mark}"
         if step.stack is not None:
             yield from _measured(call, step)
@@ -60,9 +62,10 @@ def _measured(call: Call, step: Step) -> Iterator[str]:
     """Time of one call: what it was looked up as, the numbers, the rows and their source."""
     assert step.stack is not None
     got = timing(call, step.device, step.stack)
-    band = f"{duration(got.seconds * exp(-1.2816 * got.sigma))} to "
-    band += duration(got.seconds * exp(1.2816 * got.sigma))
-    yield f"  time {duration(got.seconds)}, p10 to p90 {band}; mark {got.mark}: {got.how}"
+    band = f"{duration(got.seconds * exp(-Z90 * got.sigma))} to "
+    band += "unknown" if got.missing else duration(got.seconds * exp(Z90 * got.sigma))
+    least = ">= " if got.missing else ""
+    yield f"  time {least}{duration(got.seconds)}, p10 to p90 {band}; mark {got.mark}: {got.how}"
     fit = fitted(call, step.device, step.stack)
     if fit is not None:
         rates = ", ".join(f"{AXES[i]} {u:.0%} of peak" for i, u in fit.utilisations.items())
@@ -72,7 +75,7 @@ def _measured(call: Call, step: Step) -> Iterator[str]:
         )
     if got.rows:
         yield f"    nearest rows: {', '.join(got.rows)}; source: {got.source}"
-    if not got.inside:
+    if got.rows and not got.inside:
         yield "    beyond the measured range: the utilisation of the largest row holds"
 
 

@@ -15,6 +15,9 @@ from ascendkit.budget.overlap.fluid import Task
 from ascendkit.budget.overlap.pipeline import Run
 from ascendkit.hardware import Device
 
+Z90 = 1.2816
+"""Standard errors between the median and the 90th percentile."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -44,12 +47,14 @@ class StepTime:
         shares: share of kernel and gap time by mark.
         sigma: standard error of log(seconds), by error propagation over kinds of kernels.
         pipeline: the simulated pipeline of a training step.
+        missing: resources without a known rate that some call needs: the time is a lower bound.
     """
 
     parts: tuple[Part, ...]
     shares: dict[str, float]
     sigma: float
     pipeline: Run | None = field(default=None, repr=False)
+    missing: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -62,13 +67,18 @@ class StepTime:
         return sum(p.serial for p in self.parts)
 
     def quantile(self, z: float) -> float:
-        """Time ``z`` standard errors above the expected one."""
-        return self.seconds * math.exp(z * self.sigma)
+        """Time ``z`` standard errors above the expected one; infinite above a lower bound."""
+        return math.inf if self.missing and z > 0 else self.seconds * math.exp(z * self.sigma)
+
+    @property
+    def band(self) -> tuple[float, float | None]:
+        """p10 and p90 of the time; a lower bound has no p90."""
+        return self.quantile(-Z90), None if self.missing else self.quantile(Z90)
 
     @property
     def claimed(self) -> bool:
-        """Whether at most a fifth of the time is transferred or assumed."""
-        return self.shares.get("T", 0.0) + self.shares.get("A", 0.0) <= 0.2
+        """Whether every rate is known and at most a fifth is transferred or assumed."""
+        return not self.missing and self.shares.get("T", 0.0) + self.shares.get("A", 0.0) <= 0.2
 
 
 def timed(calls: Iterable[Call], on: Device, stack: Stack) -> list[Timed]:
@@ -80,15 +90,18 @@ def added(parts: list[Part], calls: list[Call], on: Device, stack: Stack) -> Ste
     """Shares by mark, and the error of the sum: one error for each kind of kernel."""
     by_mark: dict[str, float] = defaultdict(float)
     by_kind: dict[object, float] = defaultdict(float)
+    missing: dict[str, None] = {}
     for c in calls:
         got = timing(c, on, stack)
         seconds = got.seconds * c.count
         by_mark[got.mark] += seconds
         by_kind[key_of(c, on), got.mark] += seconds * got.sigma
+        missing |= dict.fromkeys(got.missing)
     for part in parts:
         if part.mark:
             by_mark[part.mark] += part.seconds
             by_kind[part.name] += part.seconds * 0.3
     total = sum(by_mark.values()) or 1.0
     sigma = math.sqrt(sum(v * v for v in by_kind.values())) / total
-    return StepTime(tuple(parts), {k: v / total for k, v in sorted(by_mark.items())}, sigma)
+    shares = {k: v / total for k, v in sorted(by_mark.items())}
+    return StepTime(tuple(parts), shares, sigma, missing=tuple(sorted(missing)))

@@ -34,6 +34,7 @@ def _device(step: Step, acceptance: float | None) -> dict[str, Any]:
         **_curves(step),
         "busy": step.busy,
         "unknown": list(step.unknown),
+        "lower_bound": step.lower_bound,
         "tokens": step.tokens,
         "tokens_per_s_rank": step.tokens / step.seconds / step.plan.ranks,
         "ranks_per_package": step.device.ranks_per_package,
@@ -51,8 +52,8 @@ def _curves(step: Step) -> dict[str, Any]:
     if step.time is None:
         return {}
     return {
-        "p10_s": step.time.quantile(-1.2816),
-        "p90_s": step.time.quantile(1.2816),
+        "p10_s": step.time.band[0],
+        "p90_s": step.time.band[1],
         "marks": step.time.shares,
         "claimed": step.time.claimed,
         "parts": [
@@ -72,6 +73,7 @@ def _line(line: Line, step: Step) -> dict[str, Any]:
         "resource_s": {r: line.resource_s[r] for r in RESOURCES if r in line.resource_s},
         "unknown": sorted(line.unknown),
         "bound": line.bound,
+        "lower_bound": bool(line.unknown if step.time is None else line.missing),
         "seconds": line.seconds,
         "share": line.seconds / step.serial,
         "marks": line.marks,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from ascendkit.budget.parts import StepTime
 from ascendkit.budget.roofline import RESOURCES
 from ascendkit.budget.step import Line, Step
 
@@ -69,7 +70,9 @@ def notes(steps: Sequence[Step]) -> list[str]:
 
 
 def _missing(step: Step) -> str:
-    return "times are lower bounds" if step.time is None else "its share of the time is not counted"
+    if step.time is None or step.time.missing:
+        return "times are lower bounds"
+    return "its share of the time is not counted"
 
 
 def title(step: Step) -> str:
@@ -122,7 +125,8 @@ def _operators(steps: Sequence[Step]) -> Table:
 def _timed(line: Line, step: Step) -> list[str]:
     share = f"{line.seconds / step.serial:.1%}"
     if step.time is not None:
-        return [duration(line.seconds), line.bound, line.mark, share]
+        mark = ">=" if line.missing else ""
+        return [f"{mark}{duration(line.seconds)}", line.bound, line.mark, share]
     mark = ">=" if line.unknown - step.common_unknown else ""
     return [f"{mark}{duration(line.seconds)}", line.bound, share]
 
@@ -147,12 +151,11 @@ def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
     """Totals of a step as printed lines."""
     p, memory, device = step.plan, step.memory, step.device
     bound = step.time is None
-    mark, most = (">= ", "<= ") if bound and step.unknown else ("", "")
+    mark, most = (">= ", "<= ") if step.lower_bound else ("", "")
     rate = step.tokens / step.seconds / p.ranks
     found = {f"step time{' (bound)' if bound else ''}": mark + duration(step.seconds)}
     if step.time is not None:
-        low, high = (duration(step.time.quantile(z)) for z in (-1.2816, 1.2816))
-        found["step time, p10 to p90"] = f"{low} to {high}"
+        found["step time, p10 to p90"] = band(step.time)
         found["operators in series"] = duration(step.serial)
         for part in step.time.parts:
             found[f"  {part.name}"] = duration(part.seconds)
@@ -160,14 +163,16 @@ def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
         found["origin of the time"] = shares
         found["claimed"] = "yes" if step.time.claimed else "not claimed"
     busy = step.busy
-    found["binds"] = max(busy, key=lambda r: busy[r], default="unknown")
+    found["binds"] = max(busy, key=lambda r: busy[r], default="unknown") + (
+        ", of what is known" if step.lower_bound else ""
+    )
     found["resources at peak, of the step"] = ", ".join(f"{r} {v:.0%}" for r, v in busy.items())
     found |= {
         "tokens/s per rank": f"{most}{rate:.5g}",
         "tokens/s per package": f"{most}{rate * device.ranks_per_package:.5g}",
         f"MFU{' (upper bound)' if bound else ''}": "unknown"
         if step.mfu is None
-        else f"{step.mfu:.1%}",
+        else f"{'' if bound else most}{step.mfu:.1%}",
     }
     if acceptance is not None:
         found["accepted drafts a step (given)"] = f"{acceptance:g}"
@@ -187,6 +192,17 @@ def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
     found["memory"] = human(memory.total) + "B"
     found["fits"] = fits(step)
     return found
+
+
+def band(time: StepTime) -> str:
+    """p10 to p90 as printed; a lower bound has no upper end."""
+    low, high = time.band
+    return f"{duration(low)} to {'unknown' if high is None else duration(high)}"
+
+
+def at_least(step: Step) -> str:
+    """The step time, marked where it is a lower bound."""
+    return f"{'>= ' if step.lower_bound else ''}{duration(step.seconds)}"
 
 
 def fits(step: Step) -> str:

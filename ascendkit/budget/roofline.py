@@ -6,10 +6,13 @@ table does not know makes that resource's time unknown; the call's time is then 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ascendkit.cost import LINKS, Cost
+from ascendkit.errors import bad_value
+from ascendkit.formats import FORMATS, fmt, product_dtype
 from ascendkit.hardware import Device
 
 RESOURCES = ("cube", "vector", "hbm", "l2", "scaleup", "scaleout")
@@ -18,6 +21,7 @@ _WIDER = {
     "mxfp4": ("mxfp4", "fp4", "w4a8", "fp8", "bf16"),
     "w4a8": ("w4a8", "fp8", "bf16"),
     "fp8": ("fp8", "bf16"),
+    "hif8": ("hif8",),
     "hf32": ("hf32",),
     "int8": ("int8",),
     "bf16": ("bf16",),
@@ -26,8 +30,12 @@ _WIDER = {
 """Rate classes that hold a product's operands exactly, narrowest first.
 
 E2M1 codes are E4M3 codes and E4M3 codes are BF16 values, so a device without the narrow unit runs
-the product in the next wider one without changing it.
+the product in the next wider one without changing it. HiF8 has a wider range than E4M3, so no FP8
+unit stands in for it.
 """
+NEEDED = ("cube", "vector", "hbm", "scaleup", "scaleout")
+"""Resources without whose rate a time is a lower bound. L2 is left out: its bytes also pass device
+memory, and kernels are measured with theirs."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class Time:
         """Resources whose rate the table does not know."""
         return tuple(r for r, t in self.by_resource.items() if t is None)
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Of those, the ones that make any time of the call a lower bound."""
+        return tuple(r for r in self.unknown if r in NEEDED)
+
 
 @lru_cache(maxsize=256)
 def _rate(device: Device, dtype: str) -> tuple[str, float | None]:
@@ -65,6 +78,25 @@ def _rate(device: Device, dtype: str) -> tuple[str, float | None]:
 def runs_as(device: Device, dtype: str) -> str:
     """The rate class a product of class ``dtype`` runs at on ``device``."""
     return _rate(device, dtype)[0]
+
+
+def falls_to(device: Device, dtype: str) -> str:
+    """The wider class a product of class ``dtype`` falls to; empty where the device has its own."""
+    got = runs_as(device, dtype)
+    return "" if {got, dtype} <= {"mxfp4", "fp4"} or got == dtype else got
+
+
+def _native(device: Device, dtype: str) -> bool:
+    return _rate(device, dtype)[1] is not None and not falls_to(device, dtype)
+
+
+def check_formats(device: Device, names: Iterable[str]) -> None:
+    """Raise ValueError for a format whose codes no unit of the device holds."""
+    for name in names:
+        if fmt(name).family == "hif8" and _rate(device, "hif8")[1] is None:
+            have = [f for f in FORMATS if _native(device, product_dtype(f, f))]
+            wanted = f"a format with a known rate on {device.key}: {', '.join(have)}"
+            raise bad_value("format", name, wanted, "fp8" if "fp8" in have else "bf16")
 
 
 def roofline(cost: Cost, device: Device) -> Time:

@@ -17,7 +17,7 @@ from ascendkit.budget.forward import forward
 from ascendkit.budget.memory import Memory, memory
 from ascendkit.budget.parts import StepTime
 from ascendkit.budget.plan import Plan
-from ascendkit.budget.roofline import RESOURCES, roofline
+from ascendkit.budget.roofline import RESOURCES, check_formats, roofline
 from ascendkit.budget.steptime import step_time
 from ascendkit.budget.warnings import warnings
 from ascendkit.hardware import Device
@@ -47,6 +47,7 @@ class Line:
     waiting: float = 0.0
     spread: float = 0.0
     outside: bool = False
+    missing: set[str] = field(default_factory=set)
 
     @property
     def bound(self) -> str:
@@ -83,6 +84,7 @@ class Line:
             self.waiting += n * got.idle
             self.spread += n * got.seconds * got.sigma
             self.outside |= not got.inside
+            self.missing.update(got.missing)
             _book(self.marks, got.mark, n * got.seconds)
         for resource, value_s in time.by_resource.items():
             if value_s is not None:
@@ -112,6 +114,11 @@ class Step:
     def seconds(self) -> float:
         """Time of the step: with overlaps, pipeline and gaps, or all in series in peak mode."""
         return self.serial if self.time is None else self.time.seconds
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether some rate is unknown, so that the time is at least what is printed."""
+        return bool(self.unknown) if self.time is None else bool(self.time.missing)
 
     @property
     def busy(self) -> dict[str, float]:
@@ -167,7 +174,11 @@ class Step:
 
 
 def budget(m: Model, p: Plan, device: Device, time: str = "curves") -> Step:
-    """Count one step of ``p`` and time it on ``device``; ``time`` is one of :data:`TIMES`."""
+    """Count one step of ``p`` and time it on ``device``; ``time`` is one of :data:`TIMES`.
+
+    Raises ValueError for a format that the device has no unit for.
+    """
+    check_formats(device, (m.linear_format, m.expert_format, m.activation_format))
     domain = device.scaleup_ranks
     calls = forward(m, p, domain or p.ranks)
     held = memory(m, p, calls)

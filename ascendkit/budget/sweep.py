@@ -52,8 +52,9 @@ def _record(step: Any, acceptance: float | None) -> dict[str, Any]:
     return {
         "device": step.device.key,
         "step_s": step.seconds,
-        "p10_s": step.time.quantile(-1.2816) if step.time else None,
-        "p90_s": step.time.quantile(1.2816) if step.time else None,
+        "lower_bound": step.lower_bound if step.time else None,
+        "p10_s": step.time.band[0] if step.time else None,
+        "p90_s": step.time.band[1] if step.time else None,
         "claimed": step.time.claimed if step.time else None,
         "tokens_per_s_rank": rate,
         "tokens_per_s_user": (1 + (acceptance or 0.0)) / step.seconds,
@@ -64,8 +65,12 @@ def _record(step: Any, acceptance: float | None) -> dict[str, Any]:
 
 
 def pareto(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records that fit and that none beats in throughput a rank and in time a step both."""
+    """Records that fit and that none beats in throughput a rank and in time a step both.
+
+    A lower bound beats nothing: such records take part only where there are no others.
+    """
     legal = [r for r in records if "error" not in r and r["fits"] is not False]
+    legal = [r for r in legal if not r.get("lower_bound")] or legal
     legal.sort(key=lambda r: (r["step_s"], -r["tokens_per_s_rank"]))
     best, out = 0.0, []
     for r in legal:
@@ -83,8 +88,10 @@ def print_pareto(console: Console, records: Sequence[dict[str, Any]], names: Seq
         table.add_column(name, justify="right", no_wrap=True)
     for r in front:
         table.add_row(
-            *(str(r[n]) for n in names), r["device"], f"{r['step_s'] * 1e3:.3f} ms",
-            f"{r['tokens_per_s_rank']:.5g}", f"{r['memory'] / 1e9:.3g} GB", str(r["claimed"]),
+            *(str(r[n]) for n in names), r["device"],
+            f"{'>= ' if r['lower_bound'] else ''}{r['step_s'] * 1e3:.3f} ms",
+            f"{'<= ' if r['lower_bound'] else ''}{r['tokens_per_s_rank']:.5g}",
+            f"{r['memory'] / 1e9:.3g} GB", str(r["claimed"]),
         )  # fmt: skip
     console.print("plans that no other beats in step time and in tokens/s per rank", style="bold")
     console.print(table)

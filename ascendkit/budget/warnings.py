@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ascendkit.budget.parts import StepTime
 from ascendkit.budget.plan import Plan
+from ascendkit.budget.roofline import falls_to
 from ascendkit.budget.skew import BALANCED, load
 from ascendkit.hardware import Device
 from ascendkit.model import Model
@@ -23,9 +24,18 @@ def warnings(
     m: Model, p: Plan, device: Device, lines: Sequence[Line], time: StepTime | None
 ) -> Iterator[str]:
     """Sentences on the device, the layout, the sources and the reach of the measured rows."""
-    if time is not None and not time.claimed:
+    if time is not None and time.missing:
+        yield (
+            f"{device.key}: not claimed: no rate for {', '.join(time.missing)}, so times marked >="
+            " are lower bounds"
+        )
+    elif time is not None and not time.claimed:
         shares = ", ".join(f"{k} {v:.0%}" for k, v in time.shares.items())
         yield f"{device.key}: time not claimed, {shares} (over 20 % transferred or assumed)"
+    used = {k.partition(".")[2] for ln in lines for k in ln.flops if k.startswith("cube")}
+    for dtype in sorted(used):
+        if wider := falls_to(device, dtype):
+            yield f"{device.key} has no {dtype} units; run as {wider}"
     if p.ranks > 1 and device.scaleup_ranks is None:
         yield (
             f"{device.key}: ranks of a scale-up domain unknown; all {p.ranks} counted as one domain"

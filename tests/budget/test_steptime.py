@@ -70,8 +70,8 @@ def test_drafts_cost_a_host_gap_of_the_calibrated_stack():
     assert held.seconds == 0
 
 
-def test_bands_and_marks(seed):
-    got = step()
+def test_bands_and_marks():
+    got = step("v3")
     assert got.time.quantile(-1.28) < got.seconds < got.time.quantile(1.28)
     assert sum(got.time.shares.values()) == pytest.approx(1)
     assert got.time.claimed

@@ -45,7 +45,8 @@ def test_claims_follow_the_marks(results):
             assert sum(v for _, v in r.shares) == pytest.approx(1)
             assert r.low <= r.predicted <= r.high
             far = sum(v for k, v in r.shares if k in "TA")
-            assert r.claimed == (far <= 0.2 + 1e-9 and r.point.role != "calibration")
+            usable = not r.missing and r.point.role != "calibration"
+            assert r.claimed == (far <= 0.2 + 1e-9 and usable)
     assert any(r.claimed for r in results) and any(r.predicted and not r.claimed for r in results)
 
 

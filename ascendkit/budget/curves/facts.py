@@ -41,14 +41,32 @@ def donors(device: str) -> tuple[str, ...]:
 def floor(device: str, mode: str) -> tuple[float, str, str]:
     """Seconds of an empty kernel launched by ``mode``, its mark, and its source.
 
-    A device without a measured floor takes that of its nearest donor, marked ``T``.
+    A device without a measured floor takes that of its nearest donor, marked ``T``; without donors
+    the largest floor known of its vendor's devices, marked ``A``.
     """
     for i, key in enumerate((device, *donors(device))):
-        got = file(key).get("floors", {}).get(mode)
+        got = _floors(key).get(mode)
         if got is not None:
             mark = mark_of(file(key), got["source"])
             return got["us"] * 1e-6, mark if not i else "T", f"{key}: {got['source']}"
-    return 0.0, "A", "no measured floor"
+    near = [k for k in known() if vendor(k) == vendor(device) and mode in _floors(k)]
+    if not near:
+        return 0.0, "A", "no measured floor"
+    slowest = max(near, key=lambda k: float(_floors(k)[mode]["us"]))
+    return (
+        _floors(slowest)[mode]["us"] * 1e-6, "A",
+        f"largest floor known of {vendor(device)} devices, {slowest}",
+    )  # fmt: skip
+
+
+def vendor(device: str) -> str:
+    """``ascend`` or ``nvidia``."""
+    return "ascend" if device.startswith("ascend") else "nvidia"
+
+
+def _floors(device: str) -> Mapping[str, Any]:
+    got: Mapping[str, Any] = file(device).get("floors", {})
+    return got
 
 
 @lru_cache(maxsize=64)
@@ -80,9 +98,8 @@ def calibration(device: str) -> tuple[str, str] | None:
 
     It carries over within a vendor's own chips only: the gap is the host's, not the chip's.
     """
-    vendor = device.partition("_")[0]
     for key in (device, *donors(device)):
-        if "calibration" in file(key) and key.partition("_")[0] == vendor:
+        if "calibration" in file(key) and vendor(key) == vendor(device):
             return key, str(file(key)["calibration"])
     return None
 

@@ -12,6 +12,7 @@ from ascendkit.budget.curves.curve import Curve, Sample
 from ascendkit.budget.curves.facts import floor
 from ascendkit.budget.curves.rows import Row, rows
 from ascendkit.budget.curves.work import AXES, Key, ideal, key_of
+from ascendkit.budget.roofline import falls_to, roofline
 from ascendkit.hardware import Device, device
 
 SPREAD = {"T": 0.35, "A": 0.6}
@@ -36,6 +37,8 @@ class Timing:
         how: one line on what was done.
         inside: False beyond the measured range.
         overlapped: rows were measured with other work running beside.
+        missing: resources the call needs whose rate the device's table does not know; ``seconds``
+            is then a lower bound.
     """
 
     seconds: float
@@ -47,6 +50,7 @@ class Timing:
     how: str = "launch only"
     inside: bool = True
     overlapped: bool = False
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,18 +97,30 @@ def fitted(call: Call, on: Device, stack: Stack) -> Fit | None:
 @lru_cache(maxsize=65536)
 def _timing(op: str, params: tuple[tuple[str, object], ...], on: Device, stack: Stack) -> Timing:
     call = Call("", op, dict(params))
-    under, under_mark, _ = floor(on.key, stack.launch)
+    under, under_mark, origin = floor(on.key, stack.launch)
     under *= call.cost.launches
+    launch = f"; launch: {origin}" if under_mark == "A" else ""
     work = ideal(call, on)
+    missing = roofline(call.cost, on).missing
     if not max(work):
-        return Timing(under, under, 0.1, under_mark)
+        mark = "A" if missing else under_mark
+        return Timing(under, under, 0.1, mark, missing=missing)
     found = _best(key_of(call, on), on, stack)
     if found is None:
         return Timing(
-            max(work) + under, under, SPREAD["A"], "A", how="peak rates, no measured row",
-            inside=False,
+            max(work) + under, under, SPREAD["A"], "A", how=f"peak rates, no measured row{launch}",
+            inside=False, missing=missing,
         )  # fmt: skip
     curve, rows_of, mark, how = found
+    if mark != "T" and missing == ("vector",):
+        # Measured on this device as a whole: what its vector units take is in the rows.
+        missing = ()
+    fallen = {d: w for u, d in call.cost.flops() if u == "cube" and (w := falls_to(on, d))}
+    if missing:
+        mark, how = "A", f"{how}; no rate of {', '.join(missing)}, so a lower bound"
+    elif fallen and mark != "A":
+        text = ", ".join(f"{d} run as {w}" for d, w in fallen.items())
+        mark, how = "T", f"{how}; {text}"
     inside = mark == "T" or curve.inside(work)
     near = [rows_of[s.id] for s in curve.nearest(work)]
     return Timing(
@@ -117,6 +133,7 @@ def _timing(op: str, params: tuple[tuple[str, object], ...], on: Device, stack: 
         how,
         inside,
         any(r.overlapped for r in near),
+        missing,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil
 
+from ascendkit.budget.curves.facts import vendor
 from ascendkit.hardware import Device
 
 TILES = {
@@ -21,7 +22,7 @@ SMALL_M = (16, 32)
 
 def family(device: Device) -> str:
     """``ascend`` or ``nvidia``: whose selectors and launch paths apply."""
-    return "ascend" if device.key.startswith("ascend") else "nvidia"
+    return vendor(device.key)
 
 
 def cores(device: Device) -> int | None:

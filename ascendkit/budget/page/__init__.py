@@ -10,7 +10,7 @@ from ascendkit.budget.page.style import CSS, SCRIPT
 from ascendkit.budget.page.svg import text_of
 from ascendkit.budget.page.table import table
 from ascendkit.budget.page.timeline import timeline
-from ascendkit.budget.report import duration, fits, notes, title, totals
+from ascendkit.budget.report import at_least, band, duration, fits, notes, title, totals
 from ascendkit.budget.step import Step
 
 __all__ = ["page"]
@@ -52,10 +52,10 @@ def page(steps: Sequence[Step], acceptance: float | None, command: str) -> str:
 
 def _card(step: Step, acceptance: float | None) -> str:
     rate = step.tokens / step.seconds / step.plan.ranks
-    rows = [("tokens/s per rank", f"{rate:.4g}")]
+    most = "<= " if step.lower_bound else ""
+    rows = [("tokens/s per rank", f"{most}{rate:.4g}")]
     if step.time is not None:
-        low, high = (duration(step.time.quantile(z)) for z in (-1.2816, 1.2816))
-        rows.insert(0, ("p10 to p90", f"{low} to {high}"))
+        rows.insert(0, ("p10 to p90", band(step.time)))
         shares = " ".join(f"{k} {v:.0%}" for k, v in step.time.shares.items())
         rows.append(("origin", shares))
     if acceptance is not None:
@@ -66,7 +66,7 @@ def _card(step: Step, acceptance: float | None) -> str:
     body = "".join(f"<dt>{text_of(k)}</dt><dd>{text_of(v)}</dd>" for k, v in rows)
     return (
         f'<div class="card"><h3>{text_of(step.device.key)} {mark}</h3>'
-        f'<p class="big">{duration(step.seconds)}</p><dl>{body}</dl></div>'
+        f'<p class="big">{text_of(at_least(step))}</p><dl>{body}</dl></div>'
     )
 
 

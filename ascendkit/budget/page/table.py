@@ -26,7 +26,7 @@ def table(step: Step) -> str:
             _cell(ln.bytes["l2"], human(ln.bytes["l2"])),
             _cell(link, human(link)),
             _cell(peak, duration(peak)),
-            _cell(ln.seconds, duration(ln.seconds)),
+            _cell(ln.seconds, f"{'>= ' if ln.missing else ''}{duration(ln.seconds)}"),
             _cell(ln.seconds, f"{ln.seconds / step.serial:.1%}"),
             f"<td>{text_of(ln.bound)}</td>",
             f"<td>{text_of(ln.mark or 'peak')}</td>",

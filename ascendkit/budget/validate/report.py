@@ -138,9 +138,19 @@ def _table(title: str, results: list[Result]) -> Iterator[str]:
         role = " (calibration)" if r.point.role == "calibration" else ""
         yield (
             f"| {r.point.id}{role} | {r.point.group} | {r.point.metric} | {r.point.measured:.5g} |"
-            f" {r.predicted:.4g} | {r.low:.4g} to {r.high:.4g} | {r.error:+.1%} |"
+            f" {_bound(r)}{r.predicted:.4g} | {_band(r)} | {r.error:+.1%} |"
             f" {r.covered:.0%} | {origin} |"
         )
+
+
+def _bound(r: Result) -> str:
+    """What a missing rate makes of the figure: a time is at least that, a rate at most."""
+    return "" if not r.missing else ">= " if math.isinf(r.high) else "<= "
+
+
+def _band(r: Result) -> str:
+    low = "unknown" if r.missing and not r.low else f"{r.low:.4g}"
+    return f"{low} to {'unknown' if math.isinf(r.high) else f'{r.high:.4g}'}"
 
 
 def _ratios(results: list[Result]) -> Iterator[str]:
@@ -167,7 +177,9 @@ def as_json(results: list[Result]) -> dict[str, Any]:
             {
                 "id": r.point.id, "role": r.point.role, "group": r.point.group,
                 "metric": r.point.metric, "measured": r.point.measured, "predicted": r.predicted,
-                "p10": r.low, "p90": r.high, "error": r.error, "marks": dict(r.shares),
+                "p10": None if r.missing and not r.low else r.low,
+                "p90": None if math.isinf(r.high) else r.high,
+                "missing": list(r.missing), "error": r.error, "marks": dict(r.shares),
                 "claimed": r.claimed, "reason": r.reason, "assumed": r.point.assumed,
             }
             for r in results

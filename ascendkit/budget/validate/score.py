@@ -16,6 +16,7 @@ from statistics import median
 from ascendkit.budget.call import Call
 from ascendkit.budget.curves.lookup import Stack, timing
 from ascendkit.budget.overlap.chains import transfers
+from ascendkit.budget.parts import Z90
 from ascendkit.budget.validate.runs import Point, points, prepared, timed_run
 from ascendkit.data import configs
 from ascendkit.hardware import device
@@ -27,7 +28,11 @@ FILES = ("validation_points.yaml", "validation_runs.yaml")
 
 @dataclass(frozen=True)
 class Result:
-    """One point: what was predicted, its band, and where the time comes from."""
+    """One point: what was predicted, its band, and where the time comes from.
+
+    With ``missing`` rates the predicted time is a lower bound (a rate: an upper one), and its band
+    is open on that side.
+    """
 
     point: Point
     predicted: float | None = None
@@ -35,6 +40,7 @@ class Result:
     high: float = 0.0
     shares: tuple[tuple[str, float], ...] = ()
     reason: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def covered(self) -> float:
@@ -43,10 +49,9 @@ class Result:
 
     @property
     def claimed(self) -> bool:
-        """Predicted, not used for calibration, and covered by 80 %."""
-        return (
-            self.predicted is not None and self.point.role != "calibration" and self.covered >= 0.8
-        )
+        """Predicted from known rates, not used for calibration, and covered by 80 %."""
+        usable = self.predicted is not None and not self.missing
+        return usable and self.point.role != "calibration" and self.covered >= 0.8
 
     @property
     def error(self) -> float | None:
@@ -92,8 +97,9 @@ def _result(point: Point) -> Result:
             point.quantity, 1
         )
 
-    ends = sorted(quantity(got.quantile(z)) for z in (-1.2816, 1.2816))
-    return Result(point, quantity(got.seconds), ends[0], ends[1], tuple(got.shares.items()))
+    low, high = sorted(quantity(got.quantile(z)) for z in (-Z90, Z90))
+    shares = tuple(got.shares.items())
+    return Result(point, quantity(got.seconds), low, high, shares, missing=got.missing)
 
 
 def _kernel(point: Point) -> Result:
@@ -121,8 +127,10 @@ def _kernel(point: Point) -> Result:
     def quantity(s: float) -> float:
         return s * 1e6 if point.quantity == "us" else flops / s / 1e12
 
-    ends = sorted(quantity(seconds * math.exp(z * sigma)) for z in (-1.2816, 1.2816))
-    return Result(point, quantity(seconds), ends[0], ends[1], tuple(sorted(shares.items())))
+    low, high = sorted(quantity(seconds * math.exp(z * sigma)) for z in (-Z90, Z90))
+    missing = tuple(sorted({r for t in times for r in t.missing}))
+    marks = tuple(sorted(shares.items()))
+    return Result(point, quantity(seconds), low, high, marks, missing=missing)
 
 
 @dataclass(frozen=True)
