@@ -81,9 +81,7 @@ def handles(group: Any) -> dict[str, tuple[str, str]]:
     if group.rank == 1:
         idx.add_(0)
     found["routing written"] = text_of(lambda: b.combine(first[0], first[3]))
-    late = b.dispatch(
-        x2, idx2, num_experts=E, async_with_compute_stream=True, defer_epilogue=True
-    )
+    late = b.dispatch(x2, idx2, num_experts=E, async_with_compute_stream=True, defer_epilogue=True)
     found["pending"] = text_of(lambda: b.combine(second[0], second[3]))
     late.wait()
     found["call"] = text_of(

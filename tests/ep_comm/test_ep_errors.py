@@ -107,7 +107,9 @@ def test_handles(pool, backend):
     for name, text in HANDLES.items():
         told = {g[name][1] for g in got}
         assert len(told) == 1, (name, told)
-        assert text.replace("'one of this buffer'", "one of this buffer") in told.pop(), got[0][name]
+        assert text.replace("'one of this buffer'", "one of this buffer") in told.pop(), got[0][
+            name
+        ]
 
 
 @pytest.mark.mpi
