@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 
-
 from ascendkit import cli
 from ascendkit.errors import unknown
 

@@ -7,29 +7,25 @@ everywhere and leaves the buffer as it was.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.errors import bad_value
 from ep_comm import checks
-from ep_comm.agree import agree
+from ep_comm.agree import CAPACITY, agree
+from ep_comm.calls import Calls
 from ep_comm.combine.call import CombineCall
-from ep_comm.connect import as_group, connect
+from ep_comm.connect import as_group
 from ep_comm.dispatch.call import DispatchCall
-from ep_comm.errors import PeerFailed, PeerTimeout
-from ep_comm.event import CommStream, EventOverlap
+from ep_comm.event import EventOverlap
 from ep_comm.handle import EPHandle
 from ep_comm.order import Arrivals
-from ep_comm.size import BUFFER_ALIGN, align, buffer_size, total
+from ep_comm.size import buffer_size
 
 if TYPE_CHECKING:
     import torch
 
-_ids = itertools.count()
 
-
-class EPBuffer:
+class EPBuffer(Calls):
     """Communication memory of one group of ranks.
 
     Args:
@@ -77,9 +73,9 @@ class EPBuffer:
         arrival_seed: int | None = None,
         check_values: bool | None = None,
     ) -> None:
-        self.group = as_group(group)
-        ranks, near = self.group.size, self.group.scaleup_ranks
-        self.deterministic, self.multiple = deterministic, allow_multiple_reduction
+        found = as_group(group)
+        ranks, near = found.size, found.scaleup_ranks
+        self.deterministic = deterministic
         self.num_max_tokens_per_rank = num_max_tokens_per_rank
         error: Exception | None = None
         try:
@@ -90,7 +86,7 @@ class EPBuffer:
                 )
             if num_bytes is None:
                 num_bytes = self.get_buffer_size_hint(
-                    self.group, num_max_tokens_per_rank, hidden, num_topk, use_fp8_dispatch,
+                    found, num_max_tokens_per_rank, hidden, num_topk, use_fp8_dispatch,
                     allow_hybrid_mode, allow_multiple_reduction,
                 )  # fmt: skip
             checks.integer("num_bytes", num_bytes, 0, 1 << 50)
@@ -104,22 +100,19 @@ class EPBuffer:
             "allow_multiple_reduction": allow_multiple_reduction,
             "deterministic": deterministic,
         }
-        first = self.group.connect(0, 8192, num_cpu_timeout_secs)
+        first = found.connect(0, CAPACITY, num_cpu_timeout_secs)
         try:
             agree(first, "EPBuffer", asked, error)
-        finally:
+        except (TypeError, ValueError):
             first.close()
-        self.num_bytes = int(num_bytes or 0)
-        self.grid = connect(self.group, self.num_bytes, num_cpu_timeout_secs, allow_hybrid_mode)
-        self.rank, self.size, self.backend = self.group.rank, ranks, self.group.backend
-        self.device = getattr(self.grid.whole, "device", "cpu")
+            raise
+        first.close()
+        super().__init__(
+            found, int(num_bytes or 0), num_cpu_timeout_secs, allow_hybrid_mode,
+            allow_multiple_reduction, explicitly_destroy,
+        )  # fmt: skip
         self.check_values = self.device == "cpu" if check_values is None else check_values
         self.order = Arrivals(arrival_seed, self.rank)
-        self.id = next(_ids)
-        self.calls = 0
-        self.pending = ""
-        self._explicit, self._destroyed, self._broken = explicitly_destroy, False, ""
-        self._stream = CommStream(f"ep_comm-{self.rank}", self.device)
 
     @staticmethod
     def get_buffer_size_hint(
@@ -256,101 +249,3 @@ class EPBuffer:
     def get_logical_domain_size(self) -> tuple[int, int]:
         """(scale-out, scale-up) ranks as rows travel: (1, N) in direct mode."""
         return self.grid.shape
-
-    def destroy(self) -> None:
-        """Give the memory back; collective, after everything issued is done.
-
-        Raises ValueError without ``explicitly_destroy``, and the second time.
-        """
-        if not self._explicit:
-            raise bad_value("EPBuffer.destroy", "a call", "explicitly_destroy=True in the ctor")
-        if self._destroyed:
-            raise ValueError("EPBuffer.destroy: got a second call, wanted one")
-        self._stream.drain()
-        if not self._broken:
-            self._collective("destroy", {}, None)
-        self._destroyed = True
-        self._stream.close()
-        # Memory of a broken group stays: giving it back would wait for the rank that is gone.
-        if not self._broken:
-            for transport in self.grid.all():
-                transport.close()
-
-    def check_capacity(self, part: str, most: int, hidden: int, num_topk: int, fp8: bool) -> None:
-        """ValueError where the buffer is too small for the worst case of a call."""
-        so, su = self.grid.shape
-        size = buffer_size(
-            most, hidden, num_topk, scaleout_ranks=so, scaleup_ranks=su, use_fp8_dispatch=fp8,
-            allow_multiple_reduction=self.multiple,
-        )  # fmt: skip
-        terms = size.dispatch if part == "dispatch" else size.combine
-        need = total(terms)
-        if need > self.num_bytes:
-            told = ", ".join(f"{t.what} {t.bytes}" for t in terms if t.bytes)
-            raise bad_value(
-                "num_bytes of the buffer",
-                self.num_bytes,
-                f">= {need} for {part} of {most} tokens x {hidden}, k {num_topk} ({told})",
-                align(need, BUFFER_ALIGN),
-            )
-
-    # -- how a call runs --------------------------------------------------------------------------
-    def _run(
-        self, call: Any, after: EventOverlap | None, asynchronous: bool, deferred: bool
-    ) -> Any:
-        error = call.check()
-        if error is None and self.pending:
-            error = bad_value(
-                f"EPBuffer.{call.name}", f"a call before wait() of {self.pending}", "wait() first"
-            )
-        if isinstance(after, EventOverlap) and after.event is not None:
-            after.event.wait()
-        self._collective(call.name, call.asked if error is None else {}, error)
-        self.calls += 1
-        call.number = self.calls
-        main = self._guarded(call.name, call.main)
-        if not asynchronous:
-            self._stream.inline(main)
-            return call.results(call.epilogue(), EventOverlap())
-        event = EventOverlap(self._stream.issue(main, None))
-        if deferred:
-            self.pending = f"{call.name} {call.number}"
-            event.register_hook_after_wait(lambda: self._late(call))
-            return event
-        return self._finish_async(call, event)
-
-    def _finish_async(self, call: Any, event: EventOverlap) -> Any:
-        # Sizes are exact only once counts are here, so results exist when the rows do.
-        if event.event is not None:
-            event.event.wait()
-        return call.results(call.epilogue(), EventOverlap(self._stream.event()))
-
-    def _late(self, call: Any) -> Any:
-        self.pending = ""
-        return call.results(call.epilogue(), None)
-
-    def _collective(self, name: str, asked: dict[str, Any], error: Exception | None) -> None:
-        if self._destroyed:
-            raise ValueError(f"EPBuffer.{name}: got a destroyed buffer, wanted a live one")
-        if self._broken:
-            raise PeerFailed(f"EPBuffer.{name}: this buffer lost a peer before: {self._broken}")
-        self._stream.drain()
-        self._guarded(name, lambda: agree(self.grid.whole, name, asked, error), quiet=True)()
-
-    def _guarded(self, name: str, work: Callable[[], Any], quiet: bool = False) -> Any:
-        """``work`` that tells the peers where it fails alone, and closes the buffer."""
-
-        def run() -> Any:
-            try:
-                return work()
-            except (PeerTimeout, PeerFailed) as e:
-                self._broken = str(e)
-                raise
-            except Exception as e:
-                if not quiet:
-                    self._broken = f"{type(e).__name__}: {e}"
-                    for transport in self.grid.all():
-                        transport.fail(f"rank {self.rank} in {name}: {self._broken}")
-                raise
-
-        return run

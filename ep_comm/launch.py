@@ -24,9 +24,9 @@ BACKENDS = ("threads", "mpi", "gloo")
 """Backends that need no accelerator."""
 POLL_S = 0.005
 OUTLIVE = ("sh", "-c", "trap '' USR1; \"$@\"; exit 0", "sh")
-"""Before a rank's command: MPICH's process manager ends all ranks, cleanup or not, about one time in
-four when it sees one die of a signal, and tells the others by SIGUSR1. So it sees a shell that ends
-well."""
+"""Before a rank's command: MPICH's process manager ends all ranks, cleanup or not, about one time
+in four when it sees one die of a signal, and tells the others by SIGUSR1. So it sees a shell that
+ends well."""
 
 
 class RankError(RuntimeError):

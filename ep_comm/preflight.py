@@ -86,8 +86,8 @@ def connected(group: Any, timeout_s: float) -> list[tuple[str, str, str, str]]:
     )  # fmt: skip
     if buffer.device == "cuda":
         capturing = torch.cuda.is_current_stream_capturing()
-        found.append(("graph capture", "wrong" if capturing else "ok",
-                      "capturing" if capturing else "not capturing", "build buffers before"))  # fmt: skip
+        state, told = ("wrong", "capturing") if capturing else ("ok", "not capturing")
+        found.append(("graph capture", state, told, "build buffers before"))
     return found
 
 

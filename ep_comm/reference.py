@@ -85,7 +85,8 @@ def _receive(sent: Sequence[Sent], s: Setting, rank: int) -> Received:
     topk_idx = torch.where(mine, chosen - low, -1)
     weights = None
     if sent[0].topk_weights is not None:
-        weights = torch.cat([m.topk_weights[h] for m, h in zip(sent, here)])
+        given = [m.topk_weights for m in sent if m.topk_weights is not None]
+        weights = torch.cat([w[h] for w, h in zip(given, here)])
     base = [r * s.num_max_tokens_per_rank for r in range(ranks)]
     src = torch.cat([b + h.nonzero().squeeze(1) for b, h in zip(base, here)])
     per_rank = torch.tensor([int(h.sum()) for h in here])

@@ -1,8 +1,8 @@
 """Dispatch on more ranks than this machine has: messages, bytes, steps and memory, counted.
 
-The routing of every rank is drawn, and owners and copies of its choices are found by the code that a
-dispatch uses, with few tokens a rank; counts are then scaled to the tokens asked for. Nothing here
-is a time.
+The routing of every rank is drawn, and owners and copies of its choices are found by the code that
+a dispatch uses, with few tokens a rank; counts are then scaled to the tokens asked for. Nothing
+here is a time.
 """
 
 from __future__ import annotations

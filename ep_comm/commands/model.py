@@ -102,8 +102,10 @@ def _fp8(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
         [(m, f"{s.bf16_us:.0f}", f"{s.fp8_us:.0f}", f"{s.epilogue_us:.0f}", f"{s.cast_us:.0f}",
           f"{s.saved_us:.0f}", f"{s.saved_us / s.step_us:.1%}") for m, s in found],
     )  # fmt: skip
-    cli.console().print("whole step: bf16 dispatch, its copy epilogue, combine. Epilogue and cast at"
-                        " the memory's peak rate.")  # fmt: skip
+    cli.console().print(
+        "whole step: bf16 dispatch, its copy epilogue, combine. Epilogue and cast at the memory's "
+        "peak rate."
+    )
     return 0
 
 

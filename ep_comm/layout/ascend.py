@@ -134,7 +134,7 @@ def count_program(num_topk: int, num_experts: int, num_ranks: int, num_cores: in
 
 
 def slots_program(num_topk: int, num_experts: int, num_ranks: int, num_cores: int) -> Any:
-    """int64 choices as words (num_tokens, 2 K), first numbers (cores, N) -> slots (num_tokens, K)."""
+    """int64 choices as words (num_tokens, 2 K), numbers (cores, N) -> slots (num_tokens, K)."""
     from tilelang.ascend import language as T
 
     K, E, N = num_topk, num_experts, num_ranks

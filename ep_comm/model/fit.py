@@ -1,7 +1,7 @@
 """Constants of a machine, fitted on its published points by least squares of relative errors.
 
-A time is linear in what is fitted: bytes over a link times 1/rate, peers times a cost, a start. With
-a link fixed (combine on Ascend uses the rate that dispatch shows), its time is taken off first.
+A time is linear in what is fitted: bytes over a link times 1/rate, peers times a cost, a start.
+With a link fixed (combine on Ascend uses the rate that dispatch shows), its time comes off first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Constants:
     """What a machine's links do.
 
     Args:
-        scaleup_gbs, scaleout_gbs: rate of a rank, bytes on the wire; inf where the link never binds.
+        scaleup_gbs, scaleout_gbs: rate of a rank, bytes on the wire; inf where it never binds.
         peer_us: cost of each peer.
         start_us: cost of a call.
         sum_gbs: rate of partial sums on the experts' rank; inf where they are hidden.

@@ -67,7 +67,8 @@ def shape(machine: str) -> dict[str, int]:
 
 def volume_of(machine: str, part: str, ranks: int) -> Volume:
     """Volume of a published row."""
-    return volume(part, ranks=ranks, dedup=machine != "h800_ll", **shape(machine))
+    s = shape(machine)
+    return volume(part, ranks=ranks, dedup=machine != "h800_ll", dtype="", **s)
 
 
 @lru_cache(maxsize=1)

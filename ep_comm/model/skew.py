@@ -36,7 +36,7 @@ class Skew:
 
 
 def weights(gate: str, num_experts: int) -> list[float]:
-    """``uniform``, or ``zipf:<s>``: expert i weighs (i + 1) ** -s, in shuffled order by the draw."""
+    """``uniform``, or ``zipf:<s>``: expert i weighs (i + 1) ** -s; the draw shuffles them."""
     kind, _, power = gate.partition(":")
     if kind == "uniform":
         return [1.0] * num_experts

@@ -1,4 +1,4 @@
-"""reduce on the Ascend 950's vector cores, in TileLang: rows gathered by copies, added in registers.
+"""reduce on the Ascend 950's vector cores, in TileLang: rows come by copies, registers add them.
 
 A core takes a token (or a part of its columns, where k rows do not fit the Unified Buffer twice),
 brings its biases and rows in, and adds them in order, 64 columns at a time, in float32. An entry of

@@ -54,7 +54,7 @@ def kernel(hidden: int, num_topk: int, num_bias: int, arch: str = "") -> Any:
 
 
 def prim_func(hidden: int, num_topk: int, num_bias: int) -> Any:
-    """The TileLang program: bf16 (num_rows, H), int32 (num_tokens, K), biases -> (num_tokens, H)."""
+    """The TileLang program: rows bf16 (R, H), table int32 (N, K), biases -> bf16 (N, H)."""
     from tilelang import language as T
 
     H, K, vectors = hidden, num_topk, hidden // VECTOR

@@ -1,9 +1,9 @@
 """Where ranks meet: every rank has an inbox with one slot a peer, written by that peer alone.
 
 A slot holds how far the peer is (a sequence number), a heartbeat, its last two blobs, and the text
-of its failure. Two blobs are enough: nobody starts round n + 2 before all have read round n. Waiting
-is polling with a deadline, so a peer that is late, gone or failed ends in an exception that names
-it, never in a hang.
+of its failure. Two blobs are enough: nobody starts round n + 2 before all have read round n.
+Waiting is polling with a deadline, so a peer that is late, gone or failed ends in an exception that
+names it, never in a hang.
 """
 
 from __future__ import annotations
