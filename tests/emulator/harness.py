@@ -1,8 +1,8 @@
 """Runs snippets of AscendC on rows of registers, predicates and memory; faults; counts.
 
 A bank is one source text with one vector function a snippet, so that hundreds of instructions cost
-one compilation. A row of a snippet is its inputs and outputs side by side in the unified buffer; the
-kernel moves rows in and out as any kernel would, and uses the public interface alone.
+one compilation. A row of a snippet is its inputs and outputs side by side in the unified buffer;
+the kernel moves rows in and out as any kernel would, and uses the public interface alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -38,24 +39,7 @@ VECTOR = {
 OUTPUTS_AT = 128 << 10
 """Where outputs lie in the unified buffer; inputs start at 0."""
 
-_TEXT = """#include "tl_templates/ascend/common.h"
-{functions}
-extern "C" __global__ __vector__ void bank(__gm__ uint8_t* in, __gm__ uint8_t* out, int32_t which, int32_t rows, int32_t step, int32_t in_row, int32_t out_row, uint64_t s0, uint64_t s1) {{
-  asc_init();
-  for (int32_t r = 0; r < rows; r += step) {{
-    int32_t n = rows - r < step ? rows - r : step;
-    asc_copy_gm2ub_align((__ubuf__ uint8_t *)0, in + int64_t(r) * in_row, 1, n * in_row, 0, 0, false, static_cast<asc_load_l2_cache_mode>(0), n * in_row, n * in_row);
-    asc_copy_gm2ub_align((__ubuf__ uint8_t *)131072, out + int64_t(r) * out_row, 1, n * out_row, 0, 0, false, static_cast<asc_load_l2_cache_mode>(0), n * out_row, n * out_row);
-    asc_sync();
-    switch (which) {{
-{calls}
-    }}
-    asc_sync();
-    asc_copy_ub2gm_align(out + int64_t(r) * out_row, (__ubuf__ uint8_t *)131072, 1, n * out_row, static_cast<asc_store_l2_cache_mode>(0), n * out_row, n * out_row);
-    asc_sync();
-  }}
-}}
-"""
+_TEXT = (Path(__file__).parent / "bank.asc").read_text()
 
 
 def width(kind: str) -> int:
@@ -67,8 +51,8 @@ def width(kind: str) -> int:
 
 @dataclass(frozen=True)
 class Snippet:
-    """Statements over ``r0 r1 ...`` registers, ``m0 ...`` predicates and ``p0 ...`` memory coming in,
-    ``d0 ...``, ``b0 ...`` and ``q0 ...`` going out, and scalars ``s0 s1``."""
+    """Statements over registers ``r0 r1 ...``, predicates ``m0 ...`` and memory ``p0 ...`` coming
+    in, ``d0 ...``, ``b0 ...`` and ``q0 ...`` going out, and scalars ``s0 s1``."""
 
     body: str
     takes: tuple[str, ...]
@@ -136,11 +120,11 @@ class Bank:
         self.snippets = list(snippets)
         functions = "\n".join(s.function(f"case_{i}") for i, s in enumerate(snippets))
         calls = "\n".join(
-            f"      case {i}: case_{i}((__ubuf__ uint8_t *)0, (__ubuf__ uint8_t *)131072, n, s0, s1);"
-            " break;"
+            f"      case {i}: case_{i}((__ubuf__ uint8_t *)0, (__ubuf__ uint8_t *)131072, n, s0, "
+            "s1); break;"
             for i in range(len(snippets))
         )
-        self.text = _TEXT.format(functions=functions, calls=calls)
+        self.text = _TEXT.replace("//FUNCTIONS", functions).replace("//CASES", calls)
 
     @cached_property
     def kernel(self) -> EmulatedKernel:
@@ -160,8 +144,7 @@ class Bank:
         snippet = self.snippets[which]
         rows = len(takes[0]) if takes else len(next(b for b in before if b is not None))
         data = np.concatenate(
-            [_bytes(k, a) for k, a in zip(snippet.takes, takes)] or [np.zeros((rows, 32), np.uint8)],
-            axis=1,
+            [*map(_bytes, snippet.takes, takes)] or [np.zeros((rows, 32), np.uint8)], axis=1
         )
         start = [
             np.full((rows, width(k)), 0xA5, np.uint8) if b is None else _bytes(k, b)
@@ -171,8 +154,7 @@ class Bank:
         step = max(1, OUTPUTS_AT // max(data.shape[1], out.shape[1]))
         launch(
             self.kernel,
-            [data, out, which, rows, step, data.shape[1], out.shape[1]]
-            + [*scalars, 0, 0][:2],
+            [data, out, which, rows, step, data.shape[1], out.shape[1], *[*scalars, 0, 0][:2]],
             trace=trace,
         )
         ends = np.cumsum([width(k) for k in snippet.gives])[:-1]

@@ -146,7 +146,8 @@ def _order() -> Iterator[Case]:
                 lambda a, n=LANES[narrow], w=LANES[wide], u=upper: oracle.unpack(a, n, w, u),
                 drawers={0: _bytes(LANES[narrow])},
             )
-    for kind, index in (("u8", "u8"), ("u16", "u16"), ("f16", "u16"), ("bf16", "u16"), ("u32", "u32")):
+    for kind in ("u8", "u16", "f16", "bf16", "u32"):
+        index = f"u{8 * LANES[kind].bytes}"
         yield Case(
             "asc_gather.register",
             kind,

@@ -83,9 +83,7 @@ def _binary() -> Iterator[Case]:
 
             def expect(a, b, m, op=op, lane=LANES[kind]):
                 result = (
-                    oracle.abs_sub(lane, a, b)
-                    if op == "abs_sub"
-                    else oracle.binary(op, lane, a, b)
+                    oracle.abs_sub(lane, a, b) if op == "abs_sub" else oracle.binary(op, lane, a, b)
                 )
                 return zeroing(result, m, lane)
 

@@ -94,9 +94,7 @@ def _loads() -> Iterator[Check]:
         def window(rng, wrong, types=types, kind=kind, width=width):
             # 2 x 2 fractals out of 5 x 4.
             whole = small(kind, rng, (80, 4 * width))
-            load = Operand(
-                oracle.fractals(whole, kind), start=(2, 1), steps=(2, 2), strides=(5, 2)
-            )
+            load = Operand(oracle.fractals(whole, kind), start=(2, 1), steps=(2, 2), strides=(5, 2))
             return _both_sides(whole[32:64, width : 3 * width], load, types, rng)
 
         def transposed(rng, wrong, types=types, kind=kind, width=width):
@@ -150,9 +148,7 @@ def _copied(kind: str, mode: int, rng: np.random.Generator) -> str:
     types = (kind, kind, False)
     # The last column group is filled up with zeros, so K may run to its end.
     wide = [np.pad(x, ((0, 0), (0, 2 * width - columns))) for x in (codes, other)]
-    return all_of(
-        [multiply(codes, other, types, left=load), multiply(*wide, types, left=load)]
-    )
+    return all_of([multiply(codes, other, types, left=load), multiply(*wide, types, left=load)])
 
 
 def _nz_copies() -> Iterator[Check]:

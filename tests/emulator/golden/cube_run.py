@@ -138,9 +138,7 @@ def expected(s: Setting, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The exact result of operands that are codes of small numbers."""
     left, right = oracle.values(s.types[0], a), oracle.values(s.types[1], b)
     if s.scales:
-        left, right = (
-            oracle.scaled(v, x.codes[: len(v)]) for v, x in zip((left, right), s.scales)
-        )
+        left, right = (oracle.scaled(v, x.codes[: len(v)]) for v, x in zip((left, right), s.scales))
     return (left @ right.T) * s.repeat
 
 

@@ -37,7 +37,7 @@ def specials(lane: Lane) -> np.ndarray:
 
 
 def codes(name: str) -> Draw:
-    """Lanes of a type: random bits, moderate numbers, special values; the first two are ordinary."""
+    """Lanes of a type: random bits, moderate numbers, special values; two ordinary ones first."""
     lane = LANES[name]
 
     def draw(rng: np.random.Generator, rows: int) -> np.ndarray:

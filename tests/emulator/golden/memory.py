@@ -1,4 +1,4 @@
-"""Between the unified buffer and registers: distributions, offsets, post-update, gather, scatter."""
+"""Between the unified buffer and registers: distributions, post-update, gather, scatter."""
 
 from __future__ import annotations
 
@@ -80,9 +80,7 @@ def _loads() -> Iterator[Case]:
             ("", f"asc_loadalign_deintlv(d0, d1, {at(kind, 64)});"),
             (" at", f"asc_loadalign_deintlv(d0, d1, {at(kind, 32)}, {32 // lane.bytes});"),
         ):
-            yield Case(
-                "asc_loadalign_deintlv", kind + form, call, ("raw:768",), (kind,) * 2, split
-            )
+            yield Case("asc_loadalign_deintlv", kind + form, call, ("raw:768",), (kind,) * 2, split)
         yield Case(
             f"asc_update_addr_reg_b{width}",
             kind,
@@ -241,9 +239,11 @@ def _predicates() -> Iterator[Case]:
             ("bits",),
             lambda memory, dist=dist: oracle.load_bits(dist, memory, 64),
         )
-    full = lambda bits, old: _write(old, 64, np.packbits(bits, axis=1, bitorder="little"))  # noqa: E731
-    half = lambda bits, old: full(bits[:, ::2], old)  # noqa: E731
-    for name, expect in (("asc_storealign", full), ("asc_storealign_pack", half)):
+    for name, step in (("asc_storealign", 1), ("asc_storealign_pack", 2)):
+
+        def expect(bits, old, step=step):
+            return _write(old, 64, np.packbits(bits[:, ::step], axis=1, bitorder="little"))
+
         yield Case(
             f"{name}.predicate",
             "",
@@ -323,8 +323,9 @@ def _indexed() -> Iterator[Case]:
                 drawers=offsets,
                 copies=True,
             )
-    for kind, index in (("u8", "u16"), ("u16", "u16"), ("bf16", "u16"), ("u32", "u32"), ("f32", "u32")):
+    for kind in ("u8", "u16", "bf16", "u32", "f32"):
         lane = LANES[kind]
+        index = "u32" if lane.bytes == 4 else "u16"
         step = LANES[index].bytes // lane.bytes
 
         def scattered(codes, at_index, mask, old, lane=lane, step=step):
@@ -344,10 +345,10 @@ def _indexed() -> Iterator[Case]:
             )
 
 
-BARRIERS = (
-    "VV_ALL VST_VLD VLD_VST VST_VST VS_ALL VST_LD VLD_ST VST_ST "
-    "SV_ALL ST_VLD LD_VST ST_VST SS_ALL ST_LD LD_ST ST_ST"
-).split()
+BARRIERS = [
+    *("VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST"),
+    *("SV_ALL", "ST_VLD", "LD_VST", "ST_VST", "SS_ALL", "ST_LD", "LD_ST", "ST_ST"),
+]
 
 
 def _barrier() -> Iterator[Case]:

@@ -87,8 +87,10 @@ def _arithmetic(mode: str) -> Iterator[Case]:
     for name, op in BINARY.items():
         for kind in types(op, mode):
             lane = LANES[kind]
-            f = oracle.abs_sub if op == "abs_sub" else lambda lane, a, b, op=op: oracle.binary(
-                op, lane, a, b
+            f = (
+                oracle.abs_sub
+                if op == "abs_sub"
+                else lambda lane, a, b, op=op: oracle.binary(op, lane, a, b)
             )
             yield case(name, kind, mode, (kind, kind), lambda a, b, f=f, lane=lane: f(lane, a, b))
     for name, op in SCALAR.items():

@@ -9,9 +9,10 @@ import numpy as np
 from tests.emulator.golden.case import Case
 from tests.emulator.oracle import registers as oracle
 
-PATTERNS = (
-    "ALL ALLF M3 M4 H Q VL1 VL2 VL3 VL4 VL8 VL16 VL32 VL64 VL128".split()
-)
+PATTERNS = [
+    *("ALL", "ALLF", "M3", "M4", "H", "Q"),
+    *(f"VL{n}" for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)),
+]
 
 
 def _patterns() -> Iterator[Case]:
@@ -91,7 +92,7 @@ def _random_bits(rng: np.random.Generator, rows: int) -> np.ndarray:
     return rng.random((rows, 256)) < 0.6
 
 
-MIXED = {i: _random_bits for i in range(3)}
+MIXED = dict.fromkeys(range(3), _random_bits)
 
 
 def _moves() -> Iterator[Case]:

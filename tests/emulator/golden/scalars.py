@@ -6,6 +6,7 @@ The kernel applies a function to arrays in global memory; told to, it spoils eac
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -15,20 +16,7 @@ from tests.emulator.oracle.formats import BF16, E4M3, E5M2, F16
 from tests.emulator.oracle.functions import EDGES, FUNCTIONS
 from tests.emulator.oracle.types import LANES, ulps
 
-_HEAD = """#include "tl_templates/ascend/common.h"
-template <class T> inline T spoilt(T v, int32_t mask) {
-  reinterpret_cast<uint8_t *>(&v)[0] ^= uint8_t(mask);
-  return v;
-}
-template <class D, class A, class F> inline void apply(__gm__ uint8_t *out, __gm__ uint8_t *a, __gm__ uint8_t *b, int32_t n, int32_t wrong, F f) {
-  for (int32_t i = 0; i < n; ++i) {
-    reinterpret_cast<D *>(out)[i] = spoilt(f(reinterpret_cast<A *>(a)[i], reinterpret_cast<A *>(b)[i]), wrong);
-  }
-}
-extern "C" __global__ __vector__ void scalars(__gm__ uint8_t* out, __gm__ uint8_t* a, __gm__ uint8_t* b, int32_t n, int32_t which, int32_t wrong) {
-  asc_init();
-  switch (which) {
-"""
+TEXT = (Path(__file__).parent / "scalars.asc").read_text()
 
 
 class Bench:
@@ -48,7 +36,7 @@ class Bench:
     def run(
         self, which: int, result: np.dtype, a: np.ndarray, b: np.ndarray, wrong: int
     ) -> np.ndarray:
-        text = _HEAD + "\n".join(self.cases) + "\n  }\n}\n"
+        text = TEXT.replace("//CASES", "\n".join(self.cases))
         out = np.zeros(len(a), result)
         launch(compiled(text), [out, a.copy(), b.copy(), len(a), which, wrong], trace=1)
         return out
@@ -70,7 +58,7 @@ def _judge(kind: str, got: np.ndarray, want: np.ndarray, ulp: int, name: str) ->
 def _arguments(name: str, kind: str, rng: np.random.Generator) -> np.ndarray:
     _, _, low, high = FUNCTIONS[name]
     ordinary = rng.uniform(low, high, COUNT)
-    return LANES[kind].codes(np.concatenate([ordinary, EDGES[name]]))
+    return LANES[kind].codes(np.concatenate([ordinary, EDGES]))
 
 
 def _mathematics() -> Iterator[Check]:
@@ -114,16 +102,19 @@ def _mathematics() -> Iterator[Check]:
     yield Check(("sincosf",), "f32", sincos, hooked=False)
 
 
+EXTREMES = {"f32": "float", "s32": "int32_t", "u32": "uint32_t", "f16": "half"}
+
+
 def _extremes() -> Iterator[Check]:
     for name, function in (("min", np.minimum), ("max", np.maximum)):
-        for kind, ctype in (("f32", "float"), ("s32", "int32_t"), ("u32", "uint32_t"), ("f16", "half")):
+        for kind, ctype in EXTREMES.items():
             which = BENCH.add(f"{name}(x, y)", ctype, ctype)
 
             def run(rng, wrong, kind=kind, which=which, f=function, name=name):
                 lane = LANES[kind]
                 a, b = (
-                    lane.codes(rng.uniform(-99, 99, COUNT) if lane.kind == "f" else rng.integers(-99, 99, COUNT))
-                    for _ in range(2)
+                    lane.codes(draw(-99, 99, COUNT))
+                    for draw in [rng.uniform if lane.kind == "f" else rng.integers] * 2
                 )
                 want = lane.codes(f(lane.values(a), lane.values(b)))
                 return first_difference(BENCH.run(which, lane.code, a, b, wrong), want, name)
@@ -147,7 +138,8 @@ def _floats(rng: np.random.Generator) -> np.ndarray:
     """Float32 codes of every size; special values."""
     anything = rng.integers(0, 1 << 32, 3000, dtype=np.uint32)
     usual = rng.normal(0, 50, 3000).astype(np.float32).view(np.uint32)
-    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 448, 464, 480, 57344, 61440, 65504, 65520])
+    edges = [448, 464, 480, 57344, 61440, 65504, 65520]
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, *edges])
     return np.concatenate([anything, usual, special.astype(np.float32).view(np.uint32)])
 
 
@@ -165,7 +157,8 @@ def _conversions() -> Iterator[Check]:
 
         def widen(rng, wrong, which=which, form=form, width=width, name=name):
             a = rng.permutation(_all_codes(width))
-            got = BENCH.run(which, np.dtype("u8"), a.view(f"u{width // 4}"), a.view(f"u{width // 4}"), wrong)
+            pairs = a.view(f"u{width // 4}")
+            got = BENCH.run(which, np.dtype("u8"), pairs, pairs, wrong)
             want = form.decode(a)
             return _judge("f32", got.view(np.uint32), want, 0, name)
 

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.emu
 def test_bfloat16_multiply_add_rounds_once() -> None:
     """The product is a tie; only the addend, far below, says which way it goes."""
     which, case = next(
-        (i, c)
-        for i, c in enumerate(FAMILIES["arith"])
-        if (c.name, c.form) == ("asc_madd", "bf16")
+        (i, c) for i, c in enumerate(FAMILIES["arith"]) if (c.name, c.form) == ("asc_madd", "bf16")
     )
     d, a, b = (np.full((1, 128), code, np.uint16) for code in (0xED9B, 0xC040, 0x4A2B))
     mask = np.ones((1, 256), bool)

@@ -72,7 +72,7 @@ def test_the_plain_build_agrees(family: str, seed: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_chosen_inputs(family: str, seed: int) -> None:
-    """Hypothesis picks case, lanes, mask and scalars, and shrinks what fails to the least of them."""
+    """Hypothesis picks case, lanes, mask and scalars, and shrinks what fails to the least."""
 
     @seeded(seed)
     @settings(

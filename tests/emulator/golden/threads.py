@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tests.emulator.harness import launch
 from tests.emulator.oracle import simt as oracle
 from tests.emulator.oracle.types import LANES
 
-# Each body is a SIMT function over (out, in, wrong): 4-byte words, one a thread unless it says more.
+# Each body is a SIMT function over (out, in, wrong): words of 4 bytes, one a thread at least.
 BODIES = {
     "identity": (
         "(40, 3, 2)",
@@ -116,17 +117,8 @@ def _text() -> str:
         "int64_t(block_idx) * pitch, in, wrong); break;"
         for i, (dim, _) in enumerate(BODIES.values())
     )
-    return f"""#include "tl_templates/ascend/common.h"
-#include "simt_api/cooperative_groups.h"
-{functions}
-extern "C" __global__ __vector__ void threads(__gm__ uint32_t* out, __gm__ uint32_t* in, int32_t which, int32_t pitch, uint32_t wrong) {{
-  asc_init();
-  switch (which) {{
-{calls}
-  }}
-  asc_sync();
-}}
-"""
+    frame = (Path(__file__).parent / "threads.asc").read_text()
+    return frame.replace("//FUNCTIONS", functions).replace("//CASES", calls)
 
 
 TEXT = _text()

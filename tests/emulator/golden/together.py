@@ -1,4 +1,4 @@
-"""Pipes, cores and blocks that wait for each other: under the order of issue and adversarial ones."""
+"""Pipes, cores and blocks that wait for each other, as issued and in adversarial orders."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _staged(codes: np.ndarray, skip: int, rng: np.random.Generator) -> np.ndarra
 
 
 def _product(split: int, target: int = 0):
-    """A x b^T with operands through both unified buffers; the result into one, or split over both."""
+    """A x b^T, operands through both unified buffers; the result into one, or split over both."""
 
     def run(rng: np.random.Generator, wrong: int) -> str:
         m, k, n = 32, 48, 64

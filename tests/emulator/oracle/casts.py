@@ -34,8 +34,8 @@ class Pair:
 
 
 def _pairs() -> tuple[Pair, ...]:
-    both = "f32-s64 f32-s32 f32-s16 f16-s16 f16-s8 f16-u8 bf16-s32 f32-f16 f32-bf16 f32-e4m3 f32-e5m2"
-    both += " f16-e4m3 f16-e5m2 bf16-e4m3 bf16-e5m2 bf16-f16"
+    both = "f32-s64 f32-s32 f32-s16 f16-s16 f16-s8 f16-u8 bf16-s32 f32-f16 f32-bf16 f32-e4m3"
+    both += " f32-e5m2 f16-e4m3 f16-e5m2 bf16-e4m3 bf16-e5m2 bf16-f16"
     rounding = "f16-s32 f16-bf16 bf16-e2m1x2 bf16-e1m2x2 s16-f16 s32-f32 s64-f32"
     saturation = "s32-s16 s32-u16 s32-u8 u32-s16 u32-u16 u32-u8 s16-u8 u16-u8 s64-s32"
     neither = "f16-f32 bf16-f32 e4m3-f32 e5m2-f32 e2m1x2-bf16 e1m2x2-bf16 s8-f16 u8-f16 s16-f32"
@@ -90,8 +90,8 @@ def to_integer(x: np.ndarray, lane: Lane, mode: str, saturate: bool) -> np.ndarr
 
 def bounds(lane: Lane) -> tuple[int, int]:
     """Smallest and largest integer of a lane type."""
-    width = 8 * lane.bytes
-    return (-(1 << (width - 1)), (1 << (width - 1)) - 1) if lane.kind == "s" else (0, (1 << width) - 1)
+    half = 1 << 8 * lane.bytes - 1
+    return (-half, half - 1) if lane.kind == "s" else (0, 2 * half - 1)
 
 
 def integer_to_f32(x: np.ndarray, mode: str) -> np.ndarray:

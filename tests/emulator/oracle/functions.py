@@ -1,7 +1,8 @@
 """Scalar functions in float64, and how far float32 and float16 versions may lie from them.
 
-float32 functions are those of the C library: exact ones are exact, square root is correctly rounded,
-the others lie within the units listed. float16 functions are computed in float32 and rounded.
+float32 functions are those of the C library: exact ones are exact, square root is correctly
+rounded, the others lie within the units listed. float16 functions are computed in float32 and
+rounded.
 """
 
 from __future__ import annotations
@@ -47,8 +48,5 @@ FUNCTIONS: dict[str, tuple[Function, int, float, float]] = {
     "round": (round_half_away, 0, -9.0, 9.0),
     "trunc": (np.trunc, 0, -99.0, 99.0),
 }
-EDGES: dict[str, tuple[float, ...]] = {
-    name: (0.0, -0.0, math.inf, math.nan, 1.0, -1.0, 0.5, 1.5, 2.5, -0.5, -2.5)
-    for name in FUNCTIONS
-}
+EDGES = (0.0, -0.0, math.inf, math.nan, 1.0, -1.0, 0.5, 1.5, 2.5, -0.5, -2.5)
 """Arguments every function is also given."""

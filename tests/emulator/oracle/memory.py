@@ -46,7 +46,9 @@ def load_bits(dist: str, memory: np.ndarray, start: int) -> np.ndarray:
     return (bits[:, ::2] if dist == "downsample" else bits).astype(bool)
 
 
-def store(memory: np.ndarray, lane: Lane, start: int, codes: np.ndarray, on: np.ndarray) -> np.ndarray:
+def store(
+    memory: np.ndarray, lane: Lane, start: int, codes: np.ndarray, on: np.ndarray
+) -> np.ndarray:
     """Memory after writing ``codes`` densely from byte ``start`` where ``on``."""
     result = memory.copy()
     stop = start + codes.shape[1] * lane.bytes

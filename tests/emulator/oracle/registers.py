@@ -14,7 +14,7 @@ WIDENED = {"s8": "s16", "u8": "u16", "s16": "s32", "u16": "u32"}
 
 
 def _tree(lane: Lane, codes: np.ndarray) -> np.ndarray:
-    """Sum over the last axis: neighbours first, rounded to the lane type at each level (inferred)."""
+    """Sum over the last axis: neighbours first, each level rounded to the lane type (inferred)."""
     while codes.shape[-1] > 1:
         codes = binary("add", lane, codes[..., 0::2], codes[..., 1::2])
     return codes[..., 0]
@@ -37,7 +37,9 @@ def reduce_sum_blocks(lane: Lane, a: np.ndarray, mask: np.ndarray) -> np.ndarray
     return result
 
 
-def _best(lane: Lane, a: np.ndarray, on: np.ndarray, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+def _best(
+    lane: Lane, a: np.ndarray, on: np.ndarray, largest: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Code and position over the last axis: the first NaN, else the first best active lane.
 
     Over no lane: the value that loses against all, at 0 (guessed). +0 and -0 are equal.
@@ -131,9 +133,11 @@ def prefix_count(mask: np.ndarray, lane: Lane) -> np.ndarray:
     return lane.codes(np.cumsum(on, axis=1) - on)
 
 
-def histogram(old: np.ndarray, a: np.ndarray, mask: np.ndarray, upper: bool, cumulative: bool) -> np.ndarray:
+def histogram(
+    old: np.ndarray, a: np.ndarray, mask: np.ndarray, upper: bool, cumulative: bool
+) -> np.ndarray:
     """Adds to 128 counters the active bytes equal to (or, cumulative, at most) j, or 128 + j."""
-    counts = np.stack([np.bincount(row[on.astype(bool)], minlength=256) for row, on in zip(a, mask)])
+    counts = np.stack([np.bincount(row[on], minlength=256) for row, on in zip(a, mask)])
     if cumulative:
         counts = np.cumsum(counts, axis=1)
     return (old + counts[:, 128:] if upper else old + counts[:, :128]).astype(np.uint16)
