@@ -1,6 +1,6 @@
 """The TileLang programs of topk on the Ascend 950's vector cores; ascend.py plans and launches them.
 
-A vector core streams a row, or one of ``splits`` random shares of it, through the Unified Buffer.
+A vector core streams a row, or one of ``splits`` shares of it, through the Unified Buffer.
 Candidates are (raw, at) pairs: the bits as they are in the row and the index. A key is the value as
 an integer of the same order: sign and magnitude become two's complement, so that -0.0 equals 0.0,
 and NaN is the largest.
@@ -33,9 +33,7 @@ def ub_bytes(dtype: str, topk: int, max_tiles: int) -> int:
     return pairs + sorted_pairs + 2 * word * TILE + 4 * max_tiles + 4 * LANES
 
 
-def program(
-    dtype: str, topk: int, order: int, max_tiles: int, num_cores: int, role: str
-) -> Any:
+def program(dtype: str, topk: int, order: int, max_tiles: int, num_cores: int) -> Any:
     """One TileLang program.
 
     Args:
@@ -44,7 +42,9 @@ def program(
         order: one of the ORDER constants.
         max_tiles: entries of the visit order, a power of two.
         num_cores: vector cores.
-        role: ``whole`` (a core selects a row), ``share`` (a part of it), ``merge``.
+
+    A job is a row or a share of one: ``ranges[job]`` holds the first candidate, one past the last,
+    the entries of the visit order and where its tiles start.
     """
     from tilelang.ascend import language as T
     from tilelang.ascend.language import simd as S
@@ -220,26 +220,27 @@ def program(
                 S.vscatter(at[0], T.access_ptr(ats_out[0], "w", extent=K64), spot, inside)
 
     @T.macro
-    def results(raws, ats, raws_out, ats_out, n, offset, index_fill, value_fill):
+    def results(raws, ats, raws_out, ats_out, n, index_fill, value_fill):
         # Missing candidates become fill values.
         with T.SimdVF():
             for i in T.serial(K64 // LANES):
                 inside = S.vcmps(S.vadds(S.vci(0, "int32"), i * LANES), n, op="lt")
-                at = S.vadds(S.vld(ats[i * LANES]), offset)
+                at = S.vld(ats[i * LANES])
                 S.vsts(ats_out[i * LANES], S.vsel(at, S.vdup(index_fill, "int32"), inside))
                 raw = S.vsel(S.vld(raws[i * LANES]), S.vdup(value_fill, "int32"), inside)
                 S.vsts(raws_out[i * LANES], raw)
 
     rows, stride, num_draws = T.dynamic("rows"), T.dynamic("stride"), T.dynamic("num_draws")
-    row_len = T.dynamic("row_len")
+    row_len, jobs = T.dynamic("row_len"), T.dynamic("jobs")
 
     @T.prim_func
-    def whole(
+    def select(
         src: T.StridedTensor((rows, row_len), (stride, 1), word),
-        ranges: T.Tensor((rows, 8), "int32"),
+        ranges: T.Tensor((jobs, 8), "int32"),
         draws: T.Tensor((num_draws,), "int32"),
-        raws_gm: T.Tensor((rows, K), "int32"),
-        ats_gm: T.Tensor((rows, K), "int32"),
+        raws_gm: T.Tensor((jobs, K), "int32"),
+        ats_gm: T.Tensor((jobs, K), "int32"),
+        splits: T.int32,
         index_fill: T.int32,
         value_fill: T.int32,
     ):
@@ -252,9 +253,10 @@ def program(
             visit = T.alloc_shared((max_tiles,), "int32")
             state = T.alloc_shared((LANES,), "int32")
             bounds = T.alloc_shared((8,), "int32")
-            for r in T.serial(T.ceildiv(rows - core, num_cores)):
-                row = r * num_cores + core
-                T.copy(ranges[row, :], bounds)
+            for r in T.serial(T.ceildiv(jobs - core, num_cores)):
+                job = r * num_cores + core
+                row = T.truncdiv(job, splits)
+                T.copy(ranges[job, :], bounds)
                 low = bounds[0]
                 high = bounds[1]
                 entries = bounds[2]
@@ -273,16 +275,14 @@ def program(
                     keep_best(raws, ats, state, state[COUNT])
                 if order == ORDER_NONE:
                     results(
-                        raws, ats, raws_out, ats_out, state[COUNT], bounds[4], index_fill,
-                        value_fill,
+                        raws, ats, raws_out, ats_out, state[COUNT], index_fill, value_fill
                     )  # fmt: skip
                 else:
                     rank(raws, ats, raws_out, ats_out, state[COUNT])
                     results(
-                        raws_out, ats_out, raws_out, ats_out, state[COUNT], bounds[4], index_fill,
-                        value_fill,
+                        raws_out, ats_out, raws_out, ats_out, state[COUNT], index_fill, value_fill
                     )  # fmt: skip
-                T.copy(raws_out[:K], raws_gm[row, :])
-                T.copy(ats_out[:K], ats_gm[row, :])
+                T.copy(raws_out[:K], raws_gm[job, :])
+                T.copy(ats_out[:K], ats_gm[job, :])
 
-    return whole
+    return select

@@ -15,7 +15,7 @@ WARP = 32
 PLACE_BITS = 24
 LAST_PLACE = (1 << PLACE_BITS) - 1
 NOWHERE = 0x7FFFFFFF
-TIES = 64
+TIES = 32
 """Candidates that are ranked one by one rather than by more digits."""
 ORDER_NONE, ORDER_VALUE, ORDER_INDEX = 0, 1, 2
 HAS_BEGIN, HAS_END, HAS_OFFSET, HAS_PAGES, HAS_VALUES = 1, 2, 4, 8, 16

@@ -48,7 +48,7 @@ __device__ __forceinline__ void ak_load(const short* x0, long long origin, int i
   const short* at = x0 + origin + i;
   if (!edge || (i >= first && i + 8 <= last)) {
     ak_stream(at, x);
-  } else {
+  } else if (i + 8 > first && i < last) {
     #pragma unroll
     for (int w = 0; w < 4; ++w) {
       unsigned int low = 0, high = 0;
@@ -59,8 +59,9 @@ __device__ __forceinline__ void ak_load(const short* x0, long long origin, int i
   }
 }
 __device__ __forceinline__ unsigned int ak_valid(int i, int first, int last) {
+  if (i >= first && i + 8 <= last) return 0x000f000fu;
+  if (i + 8 <= first || i >= last) return 0;
   unsigned int m = 0;
-  #pragma unroll
   for (int w = 0; w < 4; ++w) {
     if (i + 2 * w >= first && i + 2 * w < last) m |= 1u << w;
     if (i + 2 * w + 1 >= first && i + 2 * w + 1 < last) m |= 0x10000u << w;
@@ -97,14 +98,15 @@ __device__ __forceinline__ void ak_load(const int* x0, long long origin, int i, 
   const int* at = x0 + origin + i;
   if (!edge || (i >= first && i + 4 <= last)) {
     ak_stream(at, x);
-  } else {
+  } else if (i + 4 > first && i < last) {
     #pragma unroll
     for (int w = 0; w < 4; ++w) x[w] = i + w >= first && i + w < last ? at[w] : 0;
   }
 }
 __device__ __forceinline__ unsigned int ak_valid(int i, int first, int last) {
+  if (i >= first && i + 4 <= last) return 0xfu;
+  if (i + 4 <= first || i >= last) return 0;
   unsigned int m = 0;
-  #pragma unroll
   for (int w = 0; w < 4; ++w) if (i + w >= first && i + w < last) m |= 1u << w;
   return m;
 }

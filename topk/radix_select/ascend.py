@@ -1,0 +1,173 @@
+"""topk on the Ascend 950: what to launch for a shape, the launch, and the epilogue.
+
+A vector core takes a row; where rows are fewer than cores, long rows are cut into shares whose
+results a second launch merges. Orders, fills and selection happen on the vector cores; offsets,
+page tables and 64-bit indices are torch operations behind the launch.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ascendkit.op import Case, Support
+from topk.radix_select import ascend_program as programs
+from topk.radix_select import visit
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_ROW = 1 << 21
+UB_BYTES = 248 * 1024
+"""What a kernel without SIMT sections may use of the Unified Buffer."""
+MIN_SHARE = 16384
+"""Elements of a row below which another core costs more than it saves."""
+MISSING = -1
+
+
+def supports(case: Case) -> Support:
+    """Every legal shape with rows up to ``MAX_ROW``."""
+    row_len = int(case.params["row_len"])
+    if row_len > MAX_ROW:
+        return Support(False, f"rows of {row_len}; the visit order in UB ends at {MAX_ROW}")
+    return Support(True)
+
+
+def run(
+    input: torch.Tensor,
+    topk: int,
+    sorted: bool,
+    begin: torch.Tensor | None,
+    end: torch.Tensor | None,
+    indices_type: Any,
+    sorted_index: bool,
+    hint: None,
+    output_idx: None,
+    output_idx_offset: torch.Tensor | None,
+    idx_oob_fill_value: int,
+    value_oob_fill_value: float,
+    return_value: bool,
+    page_table: torch.Tensor | None,
+    page_size: int,
+    *,
+    out: tuple[torch.Tensor | None, torch.Tensor],
+    splits: int | None = None,
+) -> None:
+    """Fill ``out``; ``splits`` overrides the plan where the row has no range."""
+    import torch
+
+    values, indices = out
+    rows, row_len = input.shape
+    order = (
+        programs.ORDER_VALUE if sorted
+        else programs.ORDER_INDEX if sorted_index
+        else programs.ORDER_NONE
+    )  # fmt: skip
+    if begin is not None or end is not None:
+        splits = 1
+    elif splits is None:
+        splits = _splits(rows, row_len, topk, _vector_cores(input))
+    word = torch.int32 if input.element_size() == 4 else torch.uint16
+    source = input.view(word) if row_len else input.new_zeros((rows, 1)).view(word)
+    ranges = _ranges(input, begin, end, splits)
+    if splits == 1:
+        raws, ats = _launch(source, ranges, topk, order, 1, input)
+    else:
+        # Shares in the order of their indices, so that places in the list of all break ties.
+        raws, ats = _launch(source, ranges, topk, programs.ORDER_INDEX, splits, input)
+        again = raws.view(rows, splits * topk).to(word)
+        raws, places = _launch(again, _ranges(again, None, None, 1), topk, order, 1, input)
+        ats = ats.view(rows, splits * topk).gather(1, places.long())
+    missing = ats == MISSING
+    found = ats.long().masked_fill(missing, 0)
+    if page_table is not None:
+        found = page_table.long().gather(1, found // page_size) * page_size + found % page_size
+    if output_idx_offset is not None:
+        found = found + output_idx_offset.long()[:, None]
+    indices.copy_(found.masked_fill(missing, idx_oob_fill_value))
+    if values is not None:
+        bits = raws if word == torch.int32 else raws.to(torch.uint16)
+        values.copy_(bits.view(input.dtype).masked_fill(missing, value_oob_fill_value))
+
+
+def _launch(
+    source: torch.Tensor, ranges: torch.Tensor, topk: int, order: int, splits: int, like: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
+    dtype = str(like.dtype).removeprefix("torch.")
+    most = _max_tiles(source.shape[1])
+    raws = torch.empty((len(ranges), topk), dtype=torch.int32, device=source.device)
+    ats = torch.empty_like(raws)
+    program = kernel(dtype, topk, order, most, _vector_cores(source), source.device.type == "cpu")
+    program(source, ranges, _draws(str(source.device), most), raws, ats, splits, MISSING, 0)
+    return raws, ats
+
+
+@lru_cache(maxsize=64)
+def kernel(
+    dtype: str, topk: int, order: int, max_tiles: int, num_cores: int, emulated: bool
+) -> Any:
+    """The compiled kernel of a shape; one for the NPU and one for the emulator."""
+    import tilelang
+
+    taken = programs.ub_bytes(dtype, topk, max_tiles)
+    if taken > UB_BYTES:
+        raise ValueError(f"topk: got {taken} bytes of Unified Buffer, wanted at most {UB_BYTES}")
+    program = programs.program(dtype, topk, order, max_tiles, num_cores)
+    return tilelang.compile(program, target="ascend")
+
+
+def _splits(rows: int, row_len: int, topk: int, num_cores: int) -> int:
+    """Shares of a row: no core idle, none with less than ``MIN_SHARE`` or ``topk`` elements."""
+    shortest = -(-max(MIN_SHARE, topk) // programs.TILE) * programs.TILE
+    return max(1, min(num_cores // max(rows, 1), row_len // shortest))
+
+
+def _ranges(input: torch.Tensor, begin: Any, end: Any, splits: int) -> torch.Tensor:
+    """int32 (rows * splits, 8): first, one past the last, entries of the order, where tiles start."""
+    import torch
+
+    rows, row_len = input.shape
+    tile = programs.TILE
+    share = -(-(-(-row_len // splits)) // tile) * tile if splits > 1 else row_len
+    starts = torch.arange(splits, dtype=torch.int32, device=input.device) * share
+    low = starts.repeat(rows)
+    high = (low + share).clamp(max=row_len)
+    if begin is not None:
+        low = begin.clamp(0, row_len)
+    if end is not None:
+        high = end.clamp(0, row_len)
+    # Copies are in whole 32-byte blocks of the row, so tiles start where such a block does.
+    first = low // 16 * 16
+    tiles = ((high - first).clamp(min=1) + tile - 1) // tile
+    entries = torch.ones_like(tiles)
+    for _ in range(_max_tiles(row_len).bit_length() - 1):
+        entries = torch.where(entries < tiles, entries * 2, entries)
+    out = torch.zeros((rows * splits, 8), dtype=torch.int32, device=input.device)
+    for column, values in enumerate((low, high, entries, first)):
+        out[:, column] = values
+    return out
+
+
+def _max_tiles(row_len: int) -> int:
+    return 1 << max(-(-row_len // programs.TILE) - 1, 0).bit_length()
+
+
+@lru_cache(maxsize=64)
+def _draws(device: str, most: int) -> torch.Tensor:
+    import torch
+
+    # A prefix of one table: entries p to 2p permute range(p).
+    whole = visit.process_table(MAX_ROW // programs.TILE)
+    return torch.from_numpy(whole[: 2 * most].copy()).to(device)
+
+
+def _vector_cores(t: torch.Tensor) -> int:
+    if t.device.type == "cpu":
+        from ascendkit.emulator.kernel import CORES
+
+        return 2 * CORES
+    import torch
+
+    return 2 * int(torch.npu.get_device_properties(t.device).cube_core_num)
