@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-GROUPS = ("predicate", "memory", "vector", "sync", "copy", "cube", "simt")
+GROUPS = ("predicate", "memory", "vector", "sync", "copy", "cube", "simt", "helper")
 CONFIDENCE = ("documented", "inferred", "guessed")
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 _FOLDER = Path(__file__).resolve().parent / "table"

@@ -35,8 +35,13 @@ RUNTIME_FILES = [
     "mmad",
     "fixpipe",
     "simt",
+    "helpers",
     "launch",
 ]
+_PREFIXES = (
+    *("acl/", "adv_api/", "ak/", "c_api/", "kernel_operator", "runtime/", "simt_api/"),
+    "tl_templates/",
+)
 # Registers are reinterpreted as other lane types.
 COMMON_FLAGS = (
     "-march=native",
@@ -71,7 +76,7 @@ def _jit() -> Runtime[HostOptions, HostLaunchOptions]:
             library_root=HERE,
             env_prefix="ASCENDKIT",
             include_dirs=(HERE / "include", HERE, template_root()),
-            include_prefixes=("acl/", "ak/", "c_api/", "runtime/", "simt_api/", "tl_templates/"),
+            include_prefixes=_PREFIXES,
             quoted_includes="track",
         ),
     )

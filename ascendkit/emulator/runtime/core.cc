@@ -40,9 +40,11 @@ void print(const char* format, ...) {
 bool enter_simd(uint32_t at) {
   site = at;
   if (tracing()) record("simd_vf", PIPE_V, {});
+  core().in_simd = !control();
   return !control();
 }
 void leave_simd() {
+  core().in_simd = false;
   if (tracing()) record("simd_vf.end", PIPE_V, {});
 }
 
@@ -85,8 +87,6 @@ void set_fixpipe_nd(uint32_t count, uint32_t src_stride, uint32_t dst_stride) {
   Modes& m = core().modes;
   m.nd_count = count, m.nd_src_stride = src_stride, m.nd_dst_stride = dst_stride;
 }
-void set_squeeze_bytes(uint32_t bytes) { core().modes.squeeze_bytes = bytes; }
-uint32_t squeeze_bytes() { return core().modes.squeeze_bytes; }
 
 uint64_t load_dev(const void* p, int bytes) {
   check_gm("asc_load_dev", p, uint64_t(bytes));

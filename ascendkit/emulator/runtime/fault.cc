@@ -49,6 +49,12 @@ const char* describe(int signal, uint64_t address, char* text, size_t size) {
       return text;
     }
   }
+  uint64_t ss = uint64_t(c.block->bank->ss);
+  if (address + kGuardBytes >= ss && address < ss + kSsBytes + kGuardBytes) {
+    std::snprintf(text, size, "access outside the SS buffer: offset %lld of %llu bytes",
+                  (long long)(address - ss), (unsigned long long)kSsBytes);
+    return text;
+  }
   if (c.fiber.stack && address >= uint64_t(c.fiber.stack) - 4096 &&
       address < uint64_t(c.fiber.stack))
     return "the kernel's scalar stack overflowed (512 KiB)";
@@ -63,7 +69,9 @@ const char* describe(int signal, uint64_t address, char* text, size_t size) {
   return text;
 }
 
-bool in_unified_buffer(uint64_t address) {
+bool on_chip(uint64_t address) {
+  uint64_t ss = uint64_t(core().block->bank->ss);
+  if (address >= ss && address < ss + kSsBytes) return true;
   for (const uint8_t* u : core().block->bank->ub)
     if (address >= uint64_t(u) && address < uint64_t(u) + kUbBytes) return true;
   return false;
@@ -73,7 +81,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   if (worker && worker->current) {
     char text[256];
     uint64_t address = signal == SIGFPE ? 0 : uint64_t(info->si_addr);
-    if (signal != SIGFPE && control() && in_unified_buffer(address))
+    if (signal != SIGFPE && control() && on_chip(address))
       leave("AK-CONTROL-001", kNeedsData, address, program_counter(context));
     const char* message = describe(signal, address, text, sizeof text);
     leave(signal == SIGFPE ? "AK-ARITH-001" : "AK-BOUNDS-001", message, address,

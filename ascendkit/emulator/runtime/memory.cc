@@ -78,12 +78,15 @@ Bank* acquire_bank(bool cube, uint32_t vector_cores) {
     bank->fb = map_guarded(kFbBytes);
     bank->mxa = map_guarded(kScaleBytes);
     bank->mxb = map_guarded(kScaleBytes);
+    // Its end lies on the guard, so that running over it is seen.
+    bank->ss = map_guarded(kSsBytes) + (4096 - kSsBytes % 4096) % 4096;
   }
   for (uint32_t i = 0; i < vector_cores; ++i) std::memset(bank->ub[i], kPoison, kUbBytes);
   if (cube)
     for (Space s : {Space::L1, Space::L0A, Space::L0B, Space::L0C, Space::BT, Space::FB, Space::MXA,
                     Space::MXB})
       std::memset(bank->of(s, 0), kPoison, capacity(s));
+  if (cube && vector_cores) std::memset(bank->ss, kPoison, kSsBytes);
   return bank;
 }
 
@@ -94,6 +97,8 @@ Bank* blind_bank() {
       u = map_guarded(kUbBytes);
       mprotect(u, kUbBytes, PROT_NONE);
     }
+    b.ss = map_guarded(4096);
+    mprotect(b.ss, 4096, PROT_NONE);
     return b;
   }();
   return &bank;

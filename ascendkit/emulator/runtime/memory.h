@@ -10,7 +10,7 @@ namespace ak {
 
 constexpr uint64_t kUbBytes = 256 << 10, kL1Bytes = 512 << 10, kL0ABytes = 64 << 10,
                    kL0BBytes = 64 << 10, kL0CBytes = 256 << 10, kBtBytes = 4 << 10,
-                   kFbBytes = 4 << 10, kScaleBytes = 4 << 10;
+                   kFbBytes = 4 << 10, kScaleBytes = 4 << 10, kSsBytes = 3 << 10;
 // Inaccessible bytes on both sides of each memory; only addresses are spent on them.
 constexpr uint64_t kGuardBytes = 16 << 20;
 constexpr uint8_t kPoison = 0xff;  // NaN in every float format, -1 in every integer
@@ -18,6 +18,7 @@ constexpr uint8_t kPoison = 0xff;  // NaN in every float format, -1 in every int
 struct Bank {
   uint8_t* ub[2];
   uint8_t *l1, *l0a, *l0b, *l0c, *bt, *fb, *mxa, *mxb;
+  uint8_t* ss;  // scalar words that the cores of a block share
   uint8_t* of(Space space, uint32_t sub) const;
 };
 uint64_t capacity(Space space);

@@ -43,7 +43,7 @@ struct Modes {
   bool hf32 = false;
   asc_hf32_round_mode hf32_round = asc_hf32_round_mode::NEAREST_EVEN;
   uint32_t nd_count = 1, nd_src_stride = 0, nd_dst_stride = 0;
-  uint32_t squeeze_bytes = 0;
+  int64_t squeezed = -1;
 };
 
 struct Block;
@@ -57,7 +57,7 @@ struct Core {
   std::function<std::string()> waiting;  // what the scalar core is blocked on
   uint32_t site = 0;
   std::deque<Queued> queue[kPipes];
-  bool pumping = false;
+  bool pumping = false, in_simd = false;
   uint32_t flag[kPipes][kPipes][kEvents] = {};
   LockState lock[kLocks];
   std::atomic<int> cross[kFlags] = {};
@@ -145,7 +145,7 @@ void check_ub(const char* op, const void* p, uint64_t bytes, uint32_t align);
 uint64_t check_local(const char* op, Space space, uint64_t offset, uint64_t bytes, uint32_t align);
 bool trace_sync(const char* op, int pipe, int other, uint32_t id);  // true: a test drops it
 void finish_block(Block& block);
-void release_atomics();  // on failure: a jump out of an atomic runs no destructor
+void release_atomics();            // on failure: a jump out of an atomic runs no destructor
 void abandon_threads(Core& core);  // gives back the stacks of SIMT threads after a failure
 uint32_t slot_index(const Slot* s);
 void install_signal_handlers();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.emulator.golden import copies, cube, fixpipe, scalars, threads, together, words
+from tests.emulator.golden import copies, cube, fixpipe, helpers, scalars, threads, together, words
 from tests.emulator.golden.program import Check
 
 PROGRAMS: dict[str, list[Check]] = {
@@ -13,10 +13,12 @@ PROGRAMS: dict[str, list[Check]] = {
     "fixpipe": fixpipe.CHECKS,
     "together": together.CHECKS,
     "words": words.CHECKS,
+    "helpers": helpers.CHECKS,
 }
 
 _ONE_VALUE = {3: "one value, no lanes", 4: "one value, no lanes"}
 UNSEEN: dict[str, dict[int, str]] = {
+    **helpers.UNSEEN,
     **dict.fromkeys(
         (
             "laneid",

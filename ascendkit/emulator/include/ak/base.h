@@ -21,6 +21,7 @@
 #define __ca__
 #define __cb__
 #define __cc__
+#define __ssbuf__
 #define __aicore__
 #define __simd_vf__
 #define __simd_callee__

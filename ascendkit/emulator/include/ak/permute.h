@@ -55,16 +55,22 @@ AK_PACK(asc_unpack_lower, unpack_lanes, 0)
 AK_PACK(asc_unpack_upper, unpack_lanes, 1)
 #undef AK_PACK
 
-// Active lanes move to the bottom in order, the rest is zero. The byte count of the survivors is
-// kept for the unaligned store that follows.
+namespace ak {
+// Active lanes move to the bottom in order, the rest is zero; how many there are.
+template <class T>
+inline int squeeze_lanes(Reg<T>& dst, const Reg<T>& a, const vector_bool& m) {
+  Reg<T> r{};
+  int n = 0;
+  for (int i = 0; i < Reg<T>::N; ++i)
+    if (active<T>(m, i)) r.lane[n++] = a.lane[i];
+  dst = r;
+  return n;
+}
+}  // namespace ak
 template <class T>
 AK_INSTR void asc_squeeze(ak::Reg<T>& dst, const ak::Reg<T>& a, const vector_bool& m) {
-  ak::Reg<T> r{};
-  int n = 0;
-  for (int i = 0; i < ak::Reg<T>::N; ++i)
-    if (ak::active<T>(m, i)) r.lane[n++] = a.lane[i];
-  dst = r;
-  ak::set_squeeze_bytes(uint32_t(n * int(sizeof(T))));
+  ak::squeeze_lanes(dst, a, m);
+  ak::forget_squeezed();
   AK_OUT("asc_squeeze", dst, sizeof(T));
 }
 // How many active lanes precede each lane.

@@ -218,7 +218,23 @@ AK_API void simt_atomic_lock();
 AK_API void simt_atomic_unlock();
 
 // ---- special state of hand-written kernels ------------------------------------------------------
-AK_API void set_squeeze_bytes(uint32_t bytes);
-AK_API uint32_t squeeze_bytes();
+// Bytes that squeezing stores have kept since their init; -1, not known, after a plain squeeze.
+AK_API void set_squeezed(uint32_t bytes);
+AK_API void forget_squeezed();
+AK_API uint32_t squeezed(const char* op);
+AK_API uint64_t squeeze_status();
+AK_API void append_squeezed(const char* op, void* base, const void* data, uint32_t bytes,
+                            uint8_t* held, uint32_t* held_bytes);
+AK_API void finish_squeezed(const char* op, void* base, const uint8_t* held, uint32_t* held_bytes);
+AK_API void set_loop_size(const char* op, uint64_t first, uint64_t second);
+AK_API uint64_t shared_scalars();  // address of the block's SS buffer
+struct Sort {
+  int32_t* sorted;
+  uint32_t* places;
+  int32_t* source;
+  uint8_t* scratch;
+  uint32_t scratch_bytes, count;
+};
+AK_API void sort(Sort p);
 
 }  // namespace ak

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <tuple>
 
-#include "ak/issue.h"
+#include "ak/helpers.h"
 
 inline uint32_t laneid() { return ak::simt_lane(); }
 inline void asc_syncthreads() { ak::simt_barrier(); }
