@@ -50,6 +50,7 @@ class Term:
     dtype: str = ""
     planned: bool = False
     kept: bool = False
+    state: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,12 @@ class Cost:
         dtype: str = "",
         planned: bool = False,
         kept: bool = False,
+        state: bool = False,
     ) -> Cost:
         value = evaluate(formula, self.params)
         if not value:
             return self
-        term = Term(kind, where, what, formula, value, dtype, planned, kept)
+        term = Term(kind, where, what, formula, value, dtype, planned, kept, state)
         return replace(self, terms=(*self.terms, term))
 
     def flop(self, unit: str, dtype: str, what: str, formula: str) -> Cost:
@@ -92,13 +94,26 @@ class Cost:
         level: str = "hbm",
         planned: bool = False,
         kept: bool = False,
+        state: bool = False,
     ) -> Cost:
-        """Add bytes read from ``level``; ``kept`` marks an activation the backward pass needs."""
-        return self._add("read", level, what, formula, planned=planned, kept=kept)
+        """Add bytes read from ``level``.
 
-    def write(self, what: str, formula: str, level: str = "hbm", planned: bool = False) -> Cost:
-        """Add bytes written to ``level``."""
-        return self._add("write", level, what, formula, planned=planned)
+        Args:
+            kept: the backward pass needs them.
+            state: weights or cache entries, which outlive the step, not activations.
+        """
+        return self._add("read", level, what, formula, planned=planned, kept=kept, state=state)
+
+    def write(
+        self,
+        what: str,
+        formula: str,
+        level: str = "hbm",
+        planned: bool = False,
+        state: bool = False,
+    ) -> Cost:
+        """Add bytes written to ``level``; ``state`` as for :meth:`read`."""
+        return self._add("write", level, what, formula, planned=planned, state=state)
 
     def link(self, what: str, formula: str, link: str = "scaleup") -> Cost:
         """Add bytes this rank sends over ``link``."""
@@ -131,6 +146,14 @@ class Cost:
     def kept_bytes(self) -> float:
         """Bytes of activations that training keeps from this call for its backward pass."""
         return sum(t.value for t in self.terms if t.kept)
+
+    def activation_bytes(self) -> float:
+        """Bytes of device memory that hold this call's inputs and outputs, without any state."""
+        return sum(
+            t.value
+            for t in self.terms
+            if t.kind in ("read", "write") and t.where == "hbm" and not t.planned and not t.state
+        )
 
     def link_bytes(self) -> dict[str, float]:
         """Bytes sent by this rank, by link."""

@@ -22,7 +22,7 @@ def selected_attention(names, kv_read):
         )
         .flop("vector", "fp32", "softmax", "5*num_tokens*num_heads*(selected+window)")
         .read("queries", "num_tokens*num_heads*qk_dim*w", kept=True)
-        .read("cache entries", kv_read, kept=True)
+        .read("cache entries", kv_read, kept=True, state=True)
         .write("output", "num_tokens*num_heads*v_dim*w")
         .read(
             "queries and gathered entries",

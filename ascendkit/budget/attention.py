@@ -8,6 +8,7 @@ from dataclasses import replace
 from ascendkit.budget.attended import attended
 from ascendkit.budget.call import Call, linear
 from ascendkit.budget.indexing import index_cache, index_queries, select
+from ascendkit.budget.kv import layer_kv
 from ascendkit.budget.plan import Plan
 from ascendkit.model import Layer, Model, Weight
 
@@ -39,17 +40,28 @@ def attention(
         dict(num_tokens=rows, hidden=width, out=act),
     )
     if p.cp > 1:
-        # Every rank needs the cache entries the others just wrote.
-        entry = m.kv_entry_bytes + m.index_key_bytes
-        gathered = dict(num_values=p.batch * p.seq * entry / 2, ranks=p.cp)
-        yield Call(
-            "context-parallel all-gather",
-            "ep_comm.all_gather",
-            {**gathered, "scaleup_ranks": scaleup_ranks},
-        )
+        yield from _shared_cache(m, layer, p, scaleup_ranks)
     for name, label in (("o_a", "W_o_a"), ("o_b", "W_o_b"), ("o", "W_o")):
         if name in ws:
             yield linear(label, ws[name], rows, act, tp=tp)
+
+
+def _shared_cache(m: Model, layer: Layer, p: Plan, scaleup_ranks: int) -> Iterator[Call]:
+    """Cache entries that context-parallel ranks need of each other: those this layer just wrote.
+
+    Compressed entries go to everyone; of a window, the tail goes to the next rank.
+    """
+    per_token, window = layer_kv(m, layer)
+    if per_token:
+        gathered = dict(num_values=p.batch * p.seq * per_token / 2, ranks=p.cp)
+        params = {**gathered, "scaleup_ranks": scaleup_ranks}
+        yield Call("context-parallel all-gather", "ep_comm.all_gather", params)
+    if window:
+        tail = window * min(p.seq // p.cp / m.sliding_window, 1)
+        link = "scaleup" if p.cp * p.tp <= scaleup_ranks else "scaleout"
+        values = p.batch * tail / 2
+        sent = dict(num_values=values, link=link)
+        yield Call("context-parallel window", "ep_comm.send_recv", sent)
 
 
 def _branch(name: str, *calls: Call) -> Iterator[Call]:
@@ -100,6 +112,7 @@ def _mla(
                 kv_len=attended(p.context, seq),
                 kv_entries=p.batch * p.context,
                 entry_bytes=entry,
+                cached=absorbed,
             ),
             keep="cheap",
         )

@@ -8,12 +8,16 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ascendkit.budget.call import Call
-from ascendkit.budget.memory import local_params
+from ascendkit.budget.params import most_params
 from ascendkit.budget.plan import Plan
 from ascendkit.model import Model
 from ascendkit.registry import op
 
-_MIRROR = {"ep_comm.dispatch": "ep_comm.combine", "ep_comm.combine": "ep_comm.dispatch"}
+_MIRROR = {
+    "ep_comm.dispatch": "ep_comm.combine",
+    "ep_comm.combine": "ep_comm.dispatch",
+    "ep_comm.all_gather": "ep_comm.reduce_scatter",
+}
 """The backward of sending tokens out is bringing gradients back, and the reverse."""
 _REPEATED = ("ep_comm.all_reduce", "ep_comm.send_recv", "tilekernels.per_token_cast")
 """Their backward moves the same bytes the other way, or casts the gradient instead."""
@@ -72,14 +76,14 @@ def _differentiable(name: str) -> bool:
 def loss(m: Model, p: Plan) -> list[Call]:
     """Cross-entropy of every head of one micro-batch."""
     heads = 1 + p.mtp
-    params = dict(num_tokens=p.tokens, vocab=m.vocab_size // p.tp)
+    params = dict(num_tokens=p.tokens, vocab=-(-m.vocab_size // p.tp))
     return [Call("loss", "tilekernels.cross_entropy", params, heads / p.pp)]
 
 
 def update(m: Model, p: Plan, scaleup_ranks: int) -> list[Call]:
     """Once a step: gradients reduced, AdamW on this rank's share, weights gathered again."""
     calls = []
-    for name, params, replicas in local_params(m, p):
+    for name, params, replicas in most_params(m, p):
         shard = replicas if p.zero else 1
         calls.append(
             Call("optimizer", "tilekernels.adamw", dict(num_params=params / shard), role=name)

@@ -68,7 +68,7 @@ def linear(
 ) -> Call:
     """The product of ``rows`` activations with a dense weight, its tensor-parallel share."""
     n, k, batch = (
-        size // tp if w.shard == dim else size
+        -(-size // tp) if w.shard == dim else size
         for dim, size in (("n", w.n), ("k", w.k), ("batch", w.batch))
     )
     quantised = fmt(w.fmt).family not in ("bf16", "fp32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from ascendkit.budget.call import Call, linear
@@ -29,7 +30,7 @@ def dense(
 def moe(
     m: Model, p: Plan, ws: dict[str, Weight], all_rows: int, scaleup_ranks: int
 ) -> Iterator[Call]:
-    rows = max(all_rows // p.tp, 1)
+    rows = ceil(all_rows / p.tp)
     e, k = m.n_routed_experts, m.num_experts_per_tok
     yield linear("router", ws["router"], rows, d="fp32", keep="shared")
     yield Call(
@@ -49,14 +50,16 @@ def moe(
         replace(c, branch="shared")
         for c in dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
     )
-    yield from (replace(c, branch="routed") for c in _routed(m, p, ws, rows, wire))
+    yield from (replace(c, branch="routed") for c in _routed(m, p, ws, all_rows, wire))
 
 
 def _routed(
-    m: Model, p: Plan, ws: dict[str, Weight], rows: int, wire: dict[str, Any]
+    m: Model, p: Plan, ws: dict[str, Weight], all_rows: int, wire: dict[str, Any]
 ) -> Iterator[Call]:
+    """Routed experts; what a rank receives is a mean over senders, so it need not be whole."""
     e, k, act = m.n_routed_experts, m.num_experts_per_tok, m.activation_format
-    fullest = load(p.routing, e, k, p.ep, rows * p.ep)
+    rows = all_rows / p.tp
+    fullest = load(p.routing, e, k, p.ep, max(rows * p.ep, 1.0))
     if fullest.factor != 1:
         wire = {**wire, "skew": fullest.factor}
     yield Call("dispatch", "ep_comm.dispatch", {**wire, "dtype": act})

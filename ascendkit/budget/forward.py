@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ascendkit.budget.attention import attention
@@ -33,11 +33,12 @@ class Segment:
 
 def forward(m: Model, p: Plan, scaleup_ranks: int) -> list[Call]:
     """Calls of one pass (one micro-batch in training), equal layers merged into one call."""
-    return [
-        replace(c, count=c.count * s.times / p.pp)
-        for s in segments(m, p, scaleup_ranks)
-        for c in s.calls
-    ]
+    return merged(segments(m, p, scaleup_ranks), p)
+
+
+def merged(found: Iterable[Segment], p: Plan) -> list[Call]:
+    """Calls of the segments with their counts in one pass, a mean over pipeline ranks."""
+    return [replace(c, count=c.count * s.times / p.pp) for s in found for c in s.calls]
 
 
 def segments(m: Model, p: Plan, scaleup_ranks: int) -> list[Segment]:
@@ -72,7 +73,7 @@ def _grouped(m: Model, p: Plan) -> dict[tuple[Layer, int], list[int]]:
     for layer in layers(m):
         rows = p.tokens
         if p.phase == "prefill" and layer.index >= encoder and m.decoder_prefill_tokens:
-            rows = max(p.batch * min(p.seq, m.decoder_prefill_tokens) // p.cp, 1)
+            rows = -(-p.batch * min(p.seq, m.decoder_prefill_tokens) // p.cp)
         # Engram tables differ in size only; the index is dropped so that equal layers merge.
         index = layer.index if layer.engram else -1
         found.setdefault((replace(layer, index=index), rows), []).append(layer.index)

@@ -19,7 +19,7 @@ from ascendkit.budget.flops import (
     total_params,
     train_flops,
 )
-from ascendkit.budget.memory import kv_bytes
+from ascendkit.budget.kv import kv_bytes
 from ascendkit.data import table
 from ascendkit.errors import unknown
 from ascendkit.hardware import device

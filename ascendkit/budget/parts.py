@@ -40,13 +40,15 @@ class Part:
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of a step.
+    """Seconds of a step: in inference over pipeline stages, of one batch through all of them.
 
     Args:
         parts: pieces that add up to ``seconds``.
         shares: share of kernel and gap time by mark.
         sigma: standard error of log(seconds), by error propagation over kinds of kernels.
         pipeline: the simulated pipeline of a training step.
+        between: inference over pipeline stages: seconds from one batch to the next; None where a
+            rank has one batch at a time.
         missing: resources without a known rate that some call needs: the time is a lower bound.
     """
 
@@ -55,11 +57,17 @@ class StepTime:
     sigma: float
     pipeline: Run | None = field(default=None, repr=False)
     missing: tuple[str, ...] = ()
+    between: float | None = None
 
     @property
     def seconds(self) -> float:
         """Expected time."""
         return sum(p.seconds for p in self.parts)
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two steps of a rank: the step itself without a pipeline."""
+        return self.seconds if self.between is None else self.between
 
     @property
     def serial(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from math import ceil
 from typing import Any
 
 from ascendkit.budget import skew
@@ -77,9 +78,9 @@ class Plan:
         return self.batch * self.seq // self.cp
 
     @property
-    def moe_tokens(self) -> float:
-        """Tokens one rank routes: its tensor-parallel group shares them."""
-        return self.tokens / self.tp
+    def moe_tokens(self) -> int:
+        """Tokens the fullest rank routes: its tensor-parallel group shares them."""
+        return ceil(self.tokens / self.tp)
 
     @property
     def dp(self) -> int:

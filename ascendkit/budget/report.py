@@ -152,8 +152,11 @@ def totals(step: Step, acceptance: float | None = None) -> dict[str, str]:
     p, memory, device = step.plan, step.memory, step.device
     bound = step.time is None
     mark, most = (">= ", "<= ") if step.lower_bound else ("", "")
-    rate = step.tokens / step.seconds / p.ranks
-    found = {f"step time{' (bound)' if bound else ''}": mark + duration(step.seconds)}
+    rate, through = step.rate, " of one batch through all stages" if staged(step) else ""
+    found = {f"step time{through}{' (bound)' if bound else ''}": mark + duration(step.seconds)}
+    if staged(step):
+        text = f"{mark}{duration(step.interval)}, {p.pp} batches in flight"
+        found["stage interval, sets tokens/s"] = text
     if step.time is not None:
         found["step time, p10 to p90"] = band(step.time)
         found["operators in series"] = duration(step.serial)
@@ -198,6 +201,11 @@ def band(time: StepTime) -> str:
     """p10 to p90 as printed; a lower bound has no upper end."""
     low, high = time.band
     return f"{duration(low)} to {'unknown' if high is None else duration(high)}"
+
+
+def staged(step: Step) -> bool:
+    """Whether latency and interval differ: inference over pipeline stages."""
+    return step.plan.phase != "train" and step.plan.pp > 1
 
 
 def at_least(step: Step) -> str:

@@ -13,11 +13,12 @@ from ascendkit.budget.backward import backward, loss, update
 from ascendkit.budget.call import Call
 from ascendkit.budget.curves.lookup import Stack, timing
 from ascendkit.budget.flops import MEGATRON, train_flops
-from ascendkit.budget.forward import forward
+from ascendkit.budget.forward import Segment, merged, segments
 from ascendkit.budget.memory import Memory, memory
 from ascendkit.budget.parts import StepTime
 from ascendkit.budget.plan import Plan
 from ascendkit.budget.roofline import RESOURCES, check_formats, roofline
+from ascendkit.budget.stages import Flow, flow
 from ascendkit.budget.steptime import step_time
 from ascendkit.budget.warnings import warnings
 from ascendkit.hardware import Device
@@ -104,6 +105,7 @@ class Step:
     warnings: tuple[str, ...]
     stack: Stack | None = None
     time: StepTime | None = None
+    peak: Flow | None = None
 
     @property
     def serial(self) -> float:
@@ -112,8 +114,25 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """Time of the step: with overlaps, pipeline and gaps, or all in series in peak mode."""
-        return self.serial if self.time is None else self.time.seconds
+        """Time of the step: with overlaps, pipeline and gaps, or all in series in peak mode.
+
+        In inference over pipeline stages, of one batch through all of them.
+        """
+        if self.time is not None:
+            return self.time.seconds
+        return self.serial if self.peak is None else self.peak.latency
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two steps of a rank; less than one where ``pp`` batches are in flight."""
+        if self.time is not None:
+            return self.time.interval
+        return self.serial if self.peak is None else self.peak.interval
+
+    @property
+    def rate(self) -> float:
+        """New tokens a second and rank, no draft accepted."""
+        return self.tokens / self.interval / self.plan.ranks
 
     @property
     def lower_bound(self) -> bool:
@@ -127,9 +146,9 @@ class Step:
         for line in self.lines:
             for resource, seconds in line.resource_s.items():
                 _book(total, resource, seconds)
-        found = {r: total[r] / self.seconds for r in RESOURCES if r in total}
+        found = {r: total[r] / self.interval for r in RESOURCES if r in total}
         waiting = sum(line.waiting for line in self.lines)
-        return {**found, "launch": waiting / self.seconds} if waiting else found
+        return {**found, "launch": waiting / self.interval} if waiting else found
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -157,7 +176,7 @@ class Step:
         """
         if self.plan.phase != "train":
             cube = sum(line.resource_s.get("cube", 0.0) for line in self.lines)
-            return None if "cube" in self.unknown else cube / self.seconds
+            return None if "cube" in self.unknown else cube / self.interval
         peak = self.device.flops_per_s("cube", "bf16")
         if peak is None:
             return None
@@ -180,8 +199,9 @@ def budget(m: Model, p: Plan, device: Device, time: str = "curves") -> Step:
     """
     check_formats(device, (m.linear_format, m.expert_format, m.activation_format))
     domain = device.scaleup_ranks
-    calls = forward(m, p, domain or p.ranks)
-    held = memory(m, p, calls)
+    found = segments(m, p, domain or p.ranks)
+    calls = merged(found, p)
+    held = memory(m, p, found)
     stack = Stack(p.phase, p.launch) if time == "curves" else None
     extra: list[Call] = []
     if p.phase == "train":
@@ -197,7 +217,14 @@ def budget(m: Model, p: Plan, device: Device, time: str = "curves") -> Step:
         lines.setdefault(label, Line(label)).add(call, device, stack)
     ordered = sorted(lines.values(), key=lambda line: -line.seconds)
     said = tuple(warnings(m, p, device, ordered, whole))
-    return Step(m, p, device, tuple(calls), tuple(ordered), held, said, stack, whole)
+    peak = None
+    if whole is None and p.phase != "train" and p.pp > 1:
+        peak = flow(m, p, found, lambda s: _at_peak(s, device))
+    return Step(m, p, device, tuple(calls), tuple(ordered), held, said, stack, whole, peak)
+
+
+def _at_peak(s: Segment, device: Device) -> float:
+    return sum(c.count * roofline(c.cost, device).seconds for c in s.calls)
 
 
 def _backward_label(label: str) -> str:

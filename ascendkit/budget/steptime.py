@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from ascendkit.budget.call import Call
 from ascendkit.budget.curves.lookup import Stack
-from ascendkit.budget.forward import Segment, segments
+from ascendkit.budget.forward import Segment, merged, segments
 from ascendkit.budget.gap import graph_gap
 from ascendkit.budget.overlap.chains import makespan, one_after, tasks, together
 from ascendkit.budget.parts import Part, StepTime, added, timed
 from ascendkit.budget.plan import Plan
+from ascendkit.budget.stages import flow
 from ascendkit.budget.trainstep import train_time
 from ascendkit.hardware import Device
 from ascendkit.model import Model
@@ -30,13 +31,16 @@ def step_time(
     if p.phase == "train":
         return train_time(m, p, on, stack, found, extra)
     parts = [_inference(s, halves, p, on, stack) for s, halves in _halves(m, p, domain, found)]
-    calls = [replace(c, count=c.count * s.times / p.pp) for s in found for c in s.calls]
+    once = {id(s): part.seconds / s.times for s, part in zip(found, parts, strict=True)}
+    waits = 0.0
     if gaps and p.phase == "decode":
         gap = graph_gap(on.key, stack)
         if gap.seconds:
-            graphs = 1 + p.mtp
-            parts.append(Part("host gap", graphs * gap.seconds, graphs * gap.seconds, (), gap.mark))
-    return added(parts, calls, on, stack)
+            # Every stage launches graphs of its own.
+            waits = (1 + p.mtp) * gap.seconds
+            parts.append(Part("host gap", p.pp * waits, p.pp * waits, (), gap.mark))
+    passing = flow(m, p, found, lambda s: once[id(s)], waits)
+    return replace(added(parts, merged(found, p), on, stack), between=passing.interval)
 
 
 Halves = tuple[Segment, Segment] | None
@@ -60,7 +64,7 @@ def _halves(
 
 def _inference(s: Segment, halves: Halves, p: Plan, on: Device, stack: Stack) -> Part:
     chain = timed(s.calls, on, stack)
-    serial = sum(t.timing.seconds * t.call.count for t in chain) * s.times / p.pp
+    serial = sum(t.timing.seconds * t.call.count for t in chain) * s.times
     if halves is None:
         plan = tasks(chain, on, p.overlap)
         once = makespan(plan)
@@ -69,4 +73,4 @@ def _inference(s: Segment, halves: Halves, p: Plan, on: Device, stack: Stack) ->
         plan = together(a, b)
         # Two layers in a row less one: what a layer adds once both batches are under way.
         once = makespan(together(one_after(a, a), one_after(b, b))) - makespan(plan)
-    return Part(s.name, once * s.times / p.pp, serial, tuple(plan))
+    return Part(s.name, once * s.times, serial, tuple(plan))

@@ -47,11 +47,11 @@ def sweep(config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _record(step: Any, acceptance: float | None) -> dict[str, Any]:
     have = step.device.hbm_bytes
-    per_step = step.tokens * (1 + (acceptance or 0.0) * (step.plan.phase == "decode"))
-    rate = per_step / step.seconds / step.plan.ranks
+    rate = step.rate * (1 + (acceptance or 0.0) * (step.plan.phase == "decode"))
     return {
         "device": step.device.key,
         "step_s": step.seconds,
+        "interval_s": step.interval,
         "lower_bound": step.lower_bound if step.time else None,
         "p10_s": step.time.band[0] if step.time else None,
         "p90_s": step.time.band[1] if step.time else None,

@@ -14,6 +14,7 @@ from ascendkit.budget.overlap.fluid import Task
 from ascendkit.budget.overlap.pipeline import Stage, simulate
 from ascendkit.budget.parts import Part, StepTime, added, timed
 from ascendkit.budget.plan import Plan
+from ascendkit.budget.stages import chunks
 from ascendkit.hardware import Device
 from ascendkit.model import Model
 
@@ -69,21 +70,13 @@ def _seconds(calls: Iterable[Call], on: Device, stack: Stack) -> float:
 def _stages(
     m: Model, p: Plan, layer: dict[int, Stage], ends: dict[str, Stage], loss: float
 ) -> list[Stage]:
-    """Chunks of whole layers; where they do not divide, the ends of the model get fewer."""
-    chunks = p.pp * p.vp
-    base, more = divmod(m.num_hidden_layers, chunks)
-    sizes = [base] * chunks
-    by_middle = sorted(range(chunks), key=lambda i: (abs(2 * i - chunks + 1), i))
-    for i in by_middle[:more]:
-        sizes[i] += 1
-    out, at = [], 0
+    out = []
     send = ends.get("pipeline", Stage(0, 0, 0, 0)).forward
-    for i, size in enumerate(sizes):
-        mine = [layer[j] for j in range(at, at + size)]
-        at += size
-        if i == 0 and "embedding" in ends:
+    for chunk in chunks(m, p):
+        mine = [layer[j] for j in chunk.layers]
+        if chunk.first and "embedding" in ends:
             mine.append(ends["embedding"])
-        if i == chunks - 1:
+        if chunk.last:
             mine += [ends[n] for n in ("head", "draft") if n in ends]
             mine.append(Stage(0, loss, 0, loss))
         out.append(

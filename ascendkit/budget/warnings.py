@@ -48,6 +48,8 @@ def warnings(
         )
     if p.pp > 1 and p.phase == "train" and time is None:
         yield "pipeline: mean over stages, bubbles not counted"
+    if p.pp > 1 and p.phase != "train":
+        yield f"pipeline: {p.pp} batches in flight, each in another stage; caches hold all of them"
     if p.ep > 1:
         yield _routing(m, p)
     outside = [line.label for line in lines if line.outside]

@@ -22,7 +22,7 @@ def cost(m, n, k, batch=1, a="bf16", b="bf16", d="bf16", accumulate=False):
         Cost({**shape, **widths, **tiles})
         .flop("cube", product_dtype(a, b), "multiply-add", "2*batch*m*n*k")
         .read("a", "batch*m*k*wa", kept=True)
-        .read("b", "batch*n*k*wb")
+        .read("b", "batch*n*k*wb", state=True)
         .read("d", "batch*m*n*wd*acc")
         .write("d", "batch*m*n*wd")
         .read("a per column tile", "batch*m*k*wa*tiles_n", level="l2", planned=True)

@@ -14,7 +14,7 @@ def cost(rows, n, k, experts, touched=None, a="fp8_1x128", b="fp8_128x128", d="b
         experts: experts held by the rank.
         touched: expected number of experts with at least one row (default: all).
         a, b, d: storage formats.
-        wgrad: ``d[e] += a_e^T @ b_e``: both operands have ``rows`` rows, ``d`` is ``(experts, n, k)``.
+        wgrad: ``d[e] += a_e^T @ b_e``: both operands have ``rows`` rows, ``d`` ``(experts, n, k)``.
     """
     touched = experts if touched is None else touched
     names = dict(rows=rows, n=n, k=k, experts=experts, touched=touched, a=a, b=b, d=d)
@@ -29,7 +29,7 @@ def cost(rows, n, k, experts, touched=None, a="fp8_1x128", b="fp8_128x128", d="b
         )
     return (
         counted.read("a", "rows*k*wa", kept=True)
-        .read("weights of touched experts", "touched*n*k*wb")
+        .read("weights of touched experts", "touched*n*k*wb", state=True)
         .write("d", "rows*n*wd")
         .read("a per column tile", "rows*k*wa*tiles_n", level="l2", planned=True)
         .read("weights", "touched*n*k*wb", level="l2", planned=True)

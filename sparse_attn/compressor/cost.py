@@ -19,5 +19,5 @@ def cost(num_tokens, width, ratio, entry_bytes, backward=False):
         Cost(names)
         .flop("vector", "fp32", "softmax, pool, norm, RoPE, quantise", "passes*8*num_tokens*width")
         .read("values and gates (fp32)", "passes*num_tokens*width*4", kept=True)
-        .write("cache entries", "num_tokens/ratio*entry_bytes")
+        .write("cache entries", "num_tokens/ratio*entry_bytes", state=True)
     )

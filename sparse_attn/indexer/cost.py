@@ -36,6 +36,6 @@ def cost(
         )
         .flop("vector", "fp32", "ReLU and weighted sum", "passes*3*num_tokens*keys*num_heads")
         .read("index queries", "num_tokens*num_heads*head_dim*key_bytes/head_dim")
-        .read("index keys", "key_entries*key_bytes")
+        .read("index keys", "key_entries*key_bytes", state=True)
         .write("logits", "num_tokens*keys*out_bytes")
     )

@@ -14,6 +14,7 @@ def cost(
     entry_bytes,
     dtype="bf16",
     backward=False,
+    cached=False,
 ):
     """FLOPs and bytes.
 
@@ -23,6 +24,7 @@ def cost(
         kv_len: keys a query attends to, on average (half the context when causal).
         kv_entries: distinct cache entries read.
         entry_bytes: bytes of one entry (K and V of all heads expanded, one latent absorbed).
+        cached: entries come from the cache, not from a product of this step.
         backward: 2.5 times the forward's FLOPs: scores are recomputed.
     """
     names = dict(num_tokens=num_tokens, num_heads=num_heads, qk_dim=qk_dim, v_dim=v_dim)
@@ -33,6 +35,6 @@ def cost(
         .flop("cube", "bf16", "QK and PV", "passes*2*num_tokens*num_heads*kv_len*(qk_dim+v_dim)")
         .flop("vector", "fp32", "softmax", "passes*5*num_tokens*num_heads*kv_len")
         .read("queries", "moves*num_tokens*num_heads*qk_dim*w", kept=True)
-        .read("keys and values", "moves*kv_entries*entry_bytes", kept=True)
+        .read("keys and values", "moves*kv_entries*entry_bytes", kept=True, state=cached)
         .write("output", "moves*num_tokens*num_heads*v_dim*w")
     )

@@ -9,8 +9,10 @@ import pytest
 
 from ascendkit.budget.attended import attended
 from ascendkit.budget.flops import Convention, active_params, attention_flops, decode_flops
-from ascendkit.budget.forward import forward
-from ascendkit.budget.memory import kv_bytes, local_params, memory
+from ascendkit.budget.forward import forward, segments
+from ascendkit.budget.kv import kv_bytes
+from ascendkit.budget.memory import memory
+from ascendkit.budget.params import local_params
 from ascendkit.budget.plan import plan
 from ascendkit.budget.step import budget
 from ascendkit.hardware import device
@@ -125,19 +127,22 @@ def test_expert_bytes_cover_the_experts_touched():
     assert up.minimum_bytes() >= touched * up.params["n"] * up.params["k"] * 0.53125
 
 
-def test_local_parameters_add_up_to_the_model():
+@pytest.mark.parametrize(("schedule", "copies"), [("1f1b", 1), ("dualpipe", 2)])
+def test_local_parameters_add_up_to_the_model(schedule, copies):
     m = model("v3")
     p = plan(
-        dict(phase="train", batch=1, seq=4096, ep=64, pp=16, ranks=2048, global_batch=15360), m
-    )
-    (_, dense, replicas), (_, experts, copies) = local_params(m, p)
-    assert (replicas, copies) == (128, 2)
-    assert dense * 16 + experts * 16 * 64 == pytest.approx(671_025_397_760, rel=1e-6)
+        dict(phase="train", batch=1, seq=4096, ep=64, pp=16, ranks=2048, global_batch=15360,
+             schedule=schedule), m
+    )  # fmt: skip
+    found = [local_params(m, p, rank) for rank in range(16)]
+    assert {(a[2], b[2]) for a, b in found} == {(128 * copies, 2 * copies)}
+    total = sum(dense[1] + experts[1] * 64 for dense, experts in found)
+    assert total == pytest.approx(copies * 671_025_397_760, rel=1e-6)
 
 
 def test_cache_of_a_sequence():
-    m, p, calls = counted("v4_1_flash", phase="decode", batch=64, seq=1, context=65536, ep=64)
-    held = memory(m, p, calls)
+    m, p, _ = counted("v4_1_flash", phase="decode", batch=64, seq=1, context=65536, ep=64)
+    held = memory(m, p, segments(m, p, 10**6))
     assert kv_bytes(m) == (890.0, 40 * 128 * 528)
     assert held.kv_cache == 64 * (890 * 65536 + 40 * 128 * 528)
 

@@ -182,7 +182,7 @@ def test_odd_batches_lose_no_sequence_to_the_halves():
 
 
 def test_activations_grow_with_what_is_in_flight():
-    from ascendkit.budget.memory import in_flight
+    from ascendkit.budget.activations import in_flight
 
     m = model("v3")
     base = dict(phase="train", batch=1, seq=1024, ranks=64, pp=4, ep=16, global_batch=512)

@@ -14,7 +14,7 @@ def cost(num_tokens, hidden, dtype="bf16", backward=False):
             .write("row gradients", "num_tokens*hidden*4")
         )
     return (
-        names.read("rows", "num_tokens*hidden*w")
+        names.read("rows", "num_tokens*hidden*w", state=True)
         .read("token ids", "num_tokens*8")
         .write("output", "num_tokens*hidden*w")
     )

@@ -115,7 +115,12 @@ def _ready(slot: Slot, done: Mapping[Work, float], stages: Sequence[Stage]) -> f
 
 def _length(slot: Slot, stages: Sequence[Stage]) -> float:
     if len(slot) == 2:
-        return max(stages[w.chunk].both for w in slot)
+        # The two micro-batches are of different chunks where the rank holds two; what running
+        # together saves is the share measured on each chunk with itself.
+        front, back = (stages[w.chunk] for w in slot)
+        alone = sum(s.forward + s.backward for s in (front, back))
+        kept = (front.both + back.both) / alone if alone else 1.0
+        return max(kept * (front.forward + back.backward), front.forward, back.backward)
     (work,) = slot
     s = stages[work.chunk]
     return {

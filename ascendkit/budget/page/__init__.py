@@ -10,7 +10,7 @@ from ascendkit.budget.page.style import CSS, SCRIPT
 from ascendkit.budget.page.svg import text_of
 from ascendkit.budget.page.table import table
 from ascendkit.budget.page.timeline import timeline
-from ascendkit.budget.report import at_least, band, duration, fits, notes, title, totals
+from ascendkit.budget.report import at_least, band, duration, fits, notes, staged, title, totals
 from ascendkit.budget.step import Step
 
 __all__ = ["page"]
@@ -51,13 +51,14 @@ def page(steps: Sequence[Step], acceptance: float | None, command: str) -> str:
 
 
 def _card(step: Step, acceptance: float | None) -> str:
-    rate = step.tokens / step.seconds / step.plan.ranks
     most = "<= " if step.lower_bound else ""
-    rows = [("tokens/s per rank", f"{most}{rate:.4g}")]
+    rows = [("tokens/s per rank", f"{most}{step.rate:.4g}")]
     if step.time is not None:
         rows.insert(0, ("p10 to p90", band(step.time)))
         shares = " ".join(f"{k} {v:.0%}" for k, v in step.time.shares.items())
         rows.append(("origin", shares))
+    if staged(step):
+        rows.append(("stage interval", duration(step.interval)))
     if acceptance is not None:
         rows.append((f"TPOT, {acceptance:g} accepted", duration(step.seconds / (1 + acceptance))))
     rows.append(("memory", f"{step.memory.total / 1e9:.3g} GB; fits: {fits(step)}"))

@@ -92,7 +92,7 @@ def _result(point: Point) -> Result:
             return seconds * scale / (1 + accepted * (point.quantity == "tpot_ms"))
         tokens = p.seq if p.phase == "prefill" else 1 + accepted
         work = p.global_batch * p.seq if p.phase == "train" else p.dp * p.batch * tokens
-        rate = work / seconds / p.ranks
+        rate = work / (seconds * got.interval / got.seconds) / p.ranks
         return rate * {"tok_s_package": on.ranks_per_package, "tok_s_node": 8}.get(
             point.quantity, 1
         )

@@ -15,7 +15,7 @@ def cost(num_tokens, rows_per_token, row_bytes, shards=1, backward=False):
     names = dict(num_tokens=num_tokens, rows=rows_per_token, row_bytes=row_bytes, shards=shards)
     return (
         Cost(names)
-        .read("rows", "num_tokens*rows*row_bytes")
+        .read("rows", "num_tokens*rows*row_bytes", state=True)
         .write("rows", "num_tokens*rows*row_bytes")
         .link("remote rows", "num_tokens*rows*row_bytes*(1-1/shards)")
     )

@@ -12,7 +12,7 @@ def cost(num_tokens, hidden, streams, dtype="bf16", backward=False):
         Cost(names)
         .flop("cube", "hf32", "projection to mixes", "passes*2*num_tokens*n*n*hidden")
         .flop("vector", "fp32", "weighted sum", "passes*2*num_tokens*n*hidden")
-        .read("projection (fp32)", "n*n*hidden*4")
+        .read("projection (fp32)", "n*n*hidden*4", state=True)
         .read("streams", "num_tokens*n*hidden*w")
         .write(
             "output" if not backward else "stream gradient",

@@ -22,7 +22,7 @@ def cost(
         .flop("cube", "hf32", "projection to mixes", "passes*2*num_tokens*mixes*n*hidden")
         .flop("vector", "fp32", "RMS and weighted sum", "passes*4*num_tokens*n*hidden")
         .flop("vector", "fp32", "Sinkhorn", "passes*4*num_tokens*iters*n*n")
-        .read("projection (fp32)", "mixes*n*hidden*4")
+        .read("projection (fp32)", "mixes*n*hidden*4", state=True)
     )
     if backward:
         return (
