@@ -75,3 +75,22 @@ def test_a_sort_that_no_source_shows_does_not_compile():
 def test_other_names_of_the_class_library_are_named():
     with pytest.raises(SourceError, match="AscendC::DataCopy of CANN"):
         compiled(kernel("  AscendC::DataCopy(x, x, 8);\n"))
+
+
+def test_a_vector_function_cannot_ask_for_the_count():
+    function = (
+        "__simd_vf__ inline void g(__ubuf__ uint32_t *p) {\n"
+        "  asc_squeeze_and_storeunalign_init();\n"
+        "  p[0] = (uint32_t)asc_get_squeeze_status();\n"
+        "}\n"
+    )
+    text = kernel("  g((__ubuf__ uint32_t *)0);\n  asc_sync();\n", function + VECTOR)
+    with pytest.raises(EmulatorError, match=r"AK-CORE-002.*asc_get_squeeze_status"):
+        launch(compiled(text), [np.zeros(1, np.uint32)])
+
+
+def test_shared_words_are_data_that_control_flow_alone_has_not():
+    head = VECTOR.replace("__vector__", "__mix__(1, 2)")
+    text = kernel(SHARED + "  if (p[0] > 0) {\n    asc_sync();\n  }\n", head)
+    with pytest.raises(EmulatorError, match="AK-CONTROL-001"):
+        launch(compiled(text), [np.zeros(1, np.uint32)], control=True)
