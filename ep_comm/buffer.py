@@ -195,7 +195,7 @@ class EPBuffer(Calls):
             do_cpu_sync, do_expand, do_zero_padding, use_tma_aligned_col_major_sf,
             defer_epilogue, async_with_compute_stream, previous_event, allocate_on_comm_stream,
         )  # fmt: skip
-        return self._run(call, previous_event, async_with_compute_stream, defer_epilogue)
+        return self.run_call(call, previous_event, async_with_compute_stream, defer_epilogue)
 
     def combine(
         self,
@@ -231,7 +231,7 @@ class EPBuffer(Calls):
             self, x, handle, topk_weights, bias,
             defer_epilogue, async_with_compute_stream, previous_event, allocate_on_comm_stream,
         )  # fmt: skip
-        return self._run(call, previous_event, async_with_compute_stream, defer_epilogue)
+        return self.run_call(call, previous_event, async_with_compute_stream, defer_epilogue)
 
     def barrier(self) -> None:
         """Return when every rank has called it."""

@@ -88,9 +88,10 @@ class Calls:
             )
 
     # -- how a call runs --------------------------------------------------------------------------
-    def _run(
+    def run_call(
         self, call: Any, after: EventOverlap | None, asynchronous: bool, deferred: bool
     ) -> Any:
+        """Check, agree, move and finish a call; its event alone where it is deferred."""
         error = call.check()
         if error is None and self.pending:
             error = bad_value(

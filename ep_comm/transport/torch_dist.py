@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ascendkit.errors import unknown
+from ascendkit.errors import bad_value, unknown
 from ep_comm.errors import PeerFailed, PeerTimeout
 from ep_comm.transport.base import Transport, as_bytes, of_bytes
 
@@ -165,9 +165,16 @@ class TorchGroup:
     Args:
         group: a ProcessGroup; the default group if None.
         scaleup_ranks: consecutive ranks of one scale-up domain; LOCAL_WORLD_SIZE if None.
+        symmetric: rows go by stores into symmetric memory (NCCL groups of one host); by
+            all_to_all_single otherwise.
+
+    Raises:
+        ValueError: a backend that is not known, or symmetric memory on another than NCCL.
     """
 
-    def __init__(self, group: Any = None, scaleup_ranks: int | None = None) -> None:
+    def __init__(
+        self, group: Any = None, scaleup_ranks: int | None = None, symmetric: bool = False
+    ) -> None:
         import os
 
         import torch.distributed as dist
@@ -175,6 +182,9 @@ class TorchGroup:
         backend = str(dist.get_backend(group)).rpartition(":")[2]
         if backend not in DEVICE_OF:
             raise unknown("backend of the process group", backend, DEVICE_OF)
+        if symmetric and backend != "nccl":
+            raise bad_value("symmetric", True, f"False on {backend}: torch has it for CUDA", False)
+        self._symmetric = symmetric
         if backend == "hccl":
             import torch_npu  # noqa: F401
         self.backend, self._ranks = backend, dist.get_process_group_ranks(group or dist.group.WORLD)
@@ -192,6 +202,11 @@ class TorchGroup:
     ) -> Transport:
         """A transport over ``ranks`` (all by default); the library owns the memory."""
         members = range(self.size) if ranks is None else ranks
+        if self._symmetric:
+            from ep_comm.transport.symmetric import SymmetricTransport
+
+            chosen = [self._ranks[r] for r in members]
+            return SymmetricTransport(chosen, self.backend, capacity, timeout_s, num_bytes)
         return TorchTransport([self._ranks[r] for r in members], self.backend, capacity, timeout_s)
 
 
