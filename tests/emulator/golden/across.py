@@ -144,7 +144,7 @@ def _order() -> Iterator[Case]:
                 (narrow,),
                 (wide,),
                 lambda a, n=LANES[narrow], w=LANES[wide], u=upper: oracle.unpack(a, n, w, u),
-                drawers={0: _bytes(LANES[narrow])},
+                drawers={0: draw.filled(LANES[narrow])},
             )
     for kind in ("u8", "u16", "f16", "bf16", "u32"):
         index = f"u{8 * LANES[kind].bytes}"
@@ -155,13 +155,9 @@ def _order() -> Iterator[Case]:
             (kind, index),
             (kind,),
             oracle.select_lanes,
-            drawers={0: _bytes(LANES[kind]), 1: _indices(LANES[index])},
+            drawers={0: draw.filled(LANES[kind]), 1: _indices(LANES[index])},
             copies=True,
         )
-
-
-def _bytes(lane: Lane) -> draw.Draw:
-    return lambda rng, rows: draw.memory(256)(rng, rows).view(lane.code)
 
 
 def _indices(lane: Lane) -> draw.Draw:

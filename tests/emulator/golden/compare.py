@@ -11,7 +11,7 @@ from tests.emulator.golden.arith import ALL
 from tests.emulator.golden.case import Case
 from tests.emulator.oracle import lanes as oracle
 from tests.emulator.oracle import registers
-from tests.emulator.oracle.types import LANES, Lane, active, merging, zeroing
+from tests.emulator.oracle.types import LANES, active, merging, zeroing
 
 
 def _alike(kind: str) -> draw.Draw:
@@ -92,16 +92,9 @@ def _choice() -> Iterator[Case]:
                 lambda a, m, lane=lane, at=at: zeroing(
                     np.repeat(a[:, [at]], lane.count, axis=1), m, lane
                 ),
-                drawers={0: _no_zero(lane)},
+                drawers={0: draw.filled(lane)},
                 copies=True,
             )
-
-
-def _no_zero(lane: Lane) -> draw.Draw:
-    def drawer(rng: np.random.Generator, rows: int) -> np.ndarray:
-        return draw.memory(256)(rng, rows).view(lane.code)
-
-    return drawer
 
 
 def _ramps() -> Iterator[Case]:
@@ -143,7 +136,7 @@ def _carry() -> Iterator[Case]:
             ("u32", "u32", "bits"),
             ("u32", "bits"),
             chain(step),
-            drawers={0: _no_zero(LANES["u32"]), 1: _no_zero(LANES["u32"])},
+            drawers={0: draw.filled(LANES["u32"]), 1: draw.filled(LANES["u32"])},
         )
         yield Case(
             f"{name}c",

@@ -33,7 +33,7 @@ class Row:
         goldens: cases or checks whose asserted output depends on it.
         executed: the instrumented build counted it while they ran; None where it has no counter (a
             function of the C library, an identity), so that the asserted output alone shows it.
-        right: all of these agreed with the oracle.
+        right: those that ran here agreed with the oracle.
     """
 
     name: str
@@ -54,12 +54,19 @@ def goldens() -> Counter[str]:
 
 
 def measure() -> list[Row]:
-    """Runs every golden once in this process and reads the counters."""
+    """Runs goldens of every name in this process and reads the counters.
+
+    Of the cases of one vector instruction the first two: the others differ in type or control.
+    """
     before, wrong = counts(), set()
     counted: dict[str, bool] = {}
     for family, cases in FAMILIES.items():
         rng = np.random.default_rng(SEED)
+        seen: Counter[str] = Counter()
         for which, case in enumerate(cases):
+            seen[case.name] += 1
+            if seen[case.name] > 2:
+                continue
             takes, held = case.inputs(rng)
             if run(bank(family), which, case, takes, held, case.scalar_sets(rng)[0]):
                 wrong.add(case.name)

@@ -108,6 +108,11 @@ def memory(size: int) -> Draw:
     return draw
 
 
+def filled(lane: Lane) -> Draw:
+    """Lanes of random bytes, none of them zero."""
+    return lambda rng, rows: memory(256)(rng, rows).view(lane.code)
+
+
 def default(kind: str) -> Draw:
     """The drawer of a field."""
     if kind == "bits":

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 
-from tests.emulator.golden import across, arith, casts, compare, memory, merged, predicates
+from tests.emulator.golden import (
+    across,
+    arith,
+    casts,
+    compare,
+    indexed,
+    memory,
+    merged,
+    predicates,
+)
 from tests.emulator.golden.case import Case
 from tests.emulator.harness import Bank
 
@@ -13,7 +22,7 @@ FAMILIES: dict[str, list[Case]] = {
     "compare": compare.CASES,
     "across": across.CASES,
     "predicates": predicates.CASES,
-    "memory": memory.CASES,
+    "memory": [*memory.CASES, *indexed.CASES],
     "merged": merged.CASES,
     "casts from float32": casts.FROM_F32,
     "casts": casts.FROM_OTHERS,

@@ -1,4 +1,4 @@
-"""Between the unified buffer and registers: distributions, post-update, gather, scatter."""
+"""Between the unified buffer and registers: distributions, post-update, predicates, barriers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from tests.emulator.golden import draw
 from tests.emulator.golden.case import Case
+from tests.emulator.golden.pointers import ALL, at, moved
 from tests.emulator.harness import CTYPE
 from tests.emulator.oracle import memory as oracle
-from tests.emulator.oracle.types import LANES, Lane, active
+from tests.emulator.oracle.types import LANES, active
 
 # Distributions and the element types that TileLang prints them with.
 LOADS = {
@@ -23,18 +24,6 @@ LOADS = {
     "brc_datablock": ("u8", "f16", "f32"),
     "brc_elem2datablock": ("u16", "f32"),
 }
-ALL = "asc_create_mask_b8(PAT_ALL)"
-
-
-def at(kind: str, byte: int, memory: str = "p0") -> str:
-    """A typed pointer into a row's memory."""
-    return f"(__ubuf__ {CTYPE[kind]} *)({memory} + {byte})"
-
-
-def moved(pointer: str, kind: str, output: str, memory: str = "p0") -> str:
-    """Reports, as an output register, how many elements a pointer lies behind the row's start."""
-    distance = f"static_cast<int32_t>({pointer} - {at(kind, 0, memory)})"
-    return f" asc_duplicate_scalar({output}, {distance}, {ALL});"
 
 
 def _loads() -> Iterator[Case]:
@@ -113,7 +102,7 @@ def _stores() -> Iterator[Case]:
             (kind, "bits"),
             ("raw:512",),
             plain,
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
         yield Case(
             "asc_storealign_postupdate",
@@ -124,7 +113,7 @@ def _stores() -> Iterator[Case]:
             (kind, "bits"),
             ("raw:512", "s32"),
             twice,
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
 
         def blocks(codes, mask, old, lane=lane):
@@ -142,7 +131,7 @@ def _stores() -> Iterator[Case]:
             (kind, "bits"),
             ("raw:832",),
             blocks,
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
         yield Case(
             "asc_storealign_postupdate.blocks",
@@ -153,7 +142,7 @@ def _stores() -> Iterator[Case]:
             (kind, "bits"),
             ("raw:832", "s32"),
             blocks_twice,
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
         yield Case(
             "asc_storealign_1st",
@@ -164,7 +153,7 @@ def _stores() -> Iterator[Case]:
             lambda codes, old, lane=lane: oracle.store(
                 old, lane, 64 + 3 * lane.bytes, codes[:, :1], np.ones((len(codes), 1), bool)
             ),
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
     yield from _packed_stores()
 
@@ -189,7 +178,7 @@ def _packed_stores() -> Iterator[Case]:
             (kind, "bits"),
             ("raw:512",),
             packed,
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
     for kind in ("u8", "u16", "f32"):
         lane = LANES[kind]
@@ -211,7 +200,7 @@ def _packed_stores() -> Iterator[Case]:
             (kind, kind, "bits"),
             ("raw:640",),
             woven,
-            drawers={0: _bytes(lane), 1: _bytes(lane)},
+            drawers={0: draw.filled(lane), 1: draw.filled(lane)},
         )
         yield Case(
             "asc_storealign_intlv.halves",
@@ -220,12 +209,8 @@ def _packed_stores() -> Iterator[Case]:
             (kind, "bits"),
             ("raw:512",),
             halves,
-            drawers={0: _bytes(lane)},
+            drawers={0: draw.filled(lane)},
         )
-
-
-def _bytes(lane: Lane) -> draw.Draw:
-    return lambda rng, rows: draw.memory(256)(rng, rows).view(lane.code)
 
 
 def _predicates() -> Iterator[Case]:
@@ -261,90 +246,6 @@ def _write(old: np.ndarray, start: int, data: np.ndarray) -> np.ndarray:
     return result
 
 
-def _index(lane: Lane, limit: int, distinct: bool) -> draw.Draw:
-    """Element numbers below ``limit``; some rows repeat them unless ``distinct``."""
-
-    def drawer(rng: np.random.Generator, rows: int) -> np.ndarray:
-        if distinct:
-            index = np.stack([rng.permutation(limit)[: lane.count] for _ in range(rows)])
-        else:
-            index = rng.integers(0, limit, (rows, lane.count))
-        return index.astype(lane.code)
-
-    return drawer
-
-
-def _indexed() -> Iterator[Case]:
-    for kind, result, index in (
-        ("u8", "u16", "u16"),
-        ("s8", "s16", "u16"),
-        ("u16", "u16", "u16"),
-        ("bf16", "bf16", "u16"),
-        ("u32", "u32", "u32"),
-        ("f32", "f32", "u32"),
-    ):
-        lane, wide = LANES[kind], LANES[result]
-
-        def gathered(memory, at_index, mask, lane=lane, wide=wide):
-            on = active(mask, wide)
-            taken = oracle.gather(memory, lane, at_index, on)
-            return wide.codes(lane.values(taken)) if lane is not wide else taken
-
-        yield Case(
-            "asc_gather",
-            kind,
-            f"asc_gather(d0, {at(kind, 0)}, r0, m0);",
-            ("raw:1024", index, "bits"),
-            (result,),
-            gathered,
-            drawers={1: _index(LANES[index], 1024 // lane.bytes, False)},
-            copies=True,
-        )
-    for kind in ("u8", "u16", "f32"):
-        lane = LANES[kind]
-
-        def blocks(memory, offsets, *mask, lane=lane):
-            parts = [
-                np.stack([row[o : o + 32] for row, o in zip(memory, offsets[:, i].astype(int))])
-                for i in range(8)
-            ]
-            codes = np.concatenate(parts, axis=1).view(lane.code)
-            return np.where(active(mask[0], lane), codes, 0).astype(lane.code) if mask else codes
-
-        offsets = {1: lambda rng, rows: rng.integers(0, 32, (rows, 64)).astype(np.uint32) * 32}
-        for form, extra, takes in ((" masked", ", m0", ("bits",)), ("", "", ())):
-            yield Case(
-                "asc_gather_datablock",
-                kind + form,
-                f"asc_gather_datablock(d0, {at(kind, 0)}, r0{extra});",
-                ("raw:1024", "u32", *takes),
-                (kind,),
-                blocks,
-                drawers=offsets,
-                copies=True,
-            )
-    for kind in ("u8", "u16", "bf16", "u32", "f32"):
-        lane = LANES[kind]
-        index = "u32" if lane.bytes == 4 else "u16"
-        step = LANES[index].bytes // lane.bytes
-
-        def scattered(codes, at_index, mask, old, lane=lane, step=step):
-            # 8-bit data: one element of every 16-bit pair of lanes, an index each (inferred).
-            on = active(mask, lane)[:, ::step]
-            return oracle.scatter(old, lane, at_index, codes[:, ::step], on)
-
-        for form, distinct in (("", True), (" colliding", False)):
-            yield Case(
-                "asc_scatter",
-                kind + form,
-                f"asc_scatter({at(kind, 0, 'q0')}, r0, r1, m0);",
-                (kind, index, "bits"),
-                ("raw:1024",),
-                scattered,
-                drawers={0: _bytes(lane), 1: _index(LANES[index], 1024 // lane.bytes, distinct)},
-            )
-
-
 BARRIERS = [
     *("VV_ALL", "VST_VLD", "VLD_VST", "VST_VST", "VS_ALL", "VST_LD", "VLD_ST", "VST_ST"),
     *("SV_ALL", "ST_VLD", "LD_VST", "ST_VST", "SS_ALL", "ST_LD", "LD_ST", "ST_ST"),
@@ -365,4 +266,4 @@ def _barrier() -> Iterator[Case]:
     )
 
 
-CASES = [*_loads(), *_stores(), *_predicates(), *_indexed(), *_barrier()]
+CASES = [*_loads(), *_stores(), *_predicates(), *_barrier()]
