@@ -1,4 +1,4 @@
-"""``python -m ep_comm bench | model | size | preflight | simulate [key=value ...]``."""
+"""``python -m ep_comm bench | model | multi | preflight | simulate | size [key=value ...]``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 from ascendkit import cli
 from ascendkit.errors import unknown
 
-COMMANDS = ("bench", "model", "preflight", "simulate", "size")
+COMMANDS = ("bench", "model", "multi", "preflight", "simulate", "size")
 
 
 def main(argv: list[str]) -> int:

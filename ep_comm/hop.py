@@ -49,6 +49,8 @@ class Hop:
 
         self.transport = transport
         self.device = topk_idx.device
+        if order is not None:
+            order = order.to(self.device)
         ordered = topk_idx if order is None else topk_idx[order]
         flat = layout(ordered.contiguous(), num_experts, transport.size)
         made = unpack(flat, topk_idx, num_experts, transport.size)

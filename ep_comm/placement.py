@@ -163,6 +163,7 @@ def place(
     expanded = index = None
     if do_expand:
         turn = None if sort else order(len(local))
+        turn = None if turn is None else turn.to(local.device)
         expanded, index = _expanded(local, counts, starts, int(padded.sum()), turn, row)
     return Placement(row, local, src, counts, expanded, index, starts, alignment)
 

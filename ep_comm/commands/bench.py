@@ -78,7 +78,7 @@ def _report(c: dict[str, Any], per_rank: list[list[dict[str, Any]]], ranks: int)
             }
         )  # fmt: skip
     if c["record"]:
-        _append(c["record"], records)
+        append(c["record"], records)
     if c["output"] == "json":
         show.lines(records)
         return 0
@@ -96,7 +96,8 @@ def _report(c: dict[str, Any], per_rank: list[list[dict[str, Any]]], ranks: int)
     return 0
 
 
-def _append(name: str, records: list[dict[str, Any]]) -> None:
+def append(name: str, records: list[dict[str, Any]]) -> None:
+    """Add records to a file under results/, a line each."""
     import fcntl
     from pathlib import Path
 

@@ -1,0 +1,138 @@
+"""Everything worth knowing about expert parallelism on the devices of one host, in one run.
+
+Each function runs on every rank of a group. The same code runs on gloo, where its figures are those
+of processes that take turns, and serve to test it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ep_comm.buffer import EPBuffer
+from ep_comm.contract import Spec, check, draw
+from ep_comm.measure import Shape, _timed, measure
+
+if TYPE_CHECKING:
+    import torch
+
+
+def specs(ranks: int, seed: int) -> Iterator[Spec]:
+    """Cases of the correctness part: formats, layouts, cached and deferred, skew, empty ranks."""
+    base = Spec(tokens=65, hidden=512, num_topk=6, num_experts=8 * ranks, alignment=16, seed=seed)
+    for fp8 in (False, True):
+        yield replace(base, fp8=fp8, num_bias=int(fp8))
+        yield replace(base, fp8=fp8, deferred=True, deterministic=True)
+    for routing in ("zipf", "one_hot_rank", "one_hot_expert", "empty_ranks"):
+        yield replace(base, routing=routing, num_topk=4)
+    yield replace(base, counts=(0, 1, 7, 257), masked=0.2)
+    yield replace(base, counts=(0,), num_topk=1)
+    yield replace(base, multiple=False, cpu_sync=False)
+    yield replace(base, tokens=128, hidden=7168, num_topk=8, alignment=128, fp8=True)
+
+
+def faults(group: Any, device: str, seed: int) -> list[str]:
+    """What is not bit-equal to the reference on this rank."""
+    return [f"{s}: {f}" for s in specs(group.size, seed) for f in check(group, s, device)]
+
+
+def timings(group: Any, shapes: Sequence[Shape]) -> list[dict[str, Any]]:
+    """Dispatch, combine and all_to_all_single for every shape."""
+    return [{"shape": s.__dict__, **r} for s in shapes for r in measure(group, s)]
+
+
+def contention(group: Any, shape: Shape, intermediate: int = 2048) -> list[dict[str, Any]]:
+    """Dispatch, grouped products and combine: each alone, in a row, and products beside dispatch.
+
+    Products are those of the local experts over the rows that arrive, two of them, in bf16.
+    """
+    import torch
+
+    buffer = EPBuffer(
+        group, None, shape.tokens, shape.hidden, shape.num_topk, explicitly_destroy=True
+    )
+    device = buffer.device
+    spec = Spec(
+        tokens=shape.tokens, hidden=shape.hidden, num_topk=shape.num_topk,
+        num_experts=shape.num_experts, counts=(shape.tokens,), seed=shape.seed,
+    )  # fmt: skip
+    mine = draw(spec, group.size)[group.rank]
+    x, idx = mine.x.to(device), mine.topk_idx.to(device)
+
+    def forward() -> Any:
+        return buffer.dispatch(x, idx, num_experts=shape.num_experts, do_expand=True)
+
+    rows, _, _, handle, _ = forward()
+    counts = handle.num_recv_tokens_per_expert_list
+    share = shape.num_experts // group.size
+    up = torch.randn(share, shape.hidden, intermediate, device=device).bfloat16()
+    down = torch.randn(share, intermediate, shape.hidden, device=device).bfloat16()
+
+    def products() -> torch.Tensor:
+        return torch.cat([(r @ u) @ d for r, u, d in zip(rows.split(counts), up, down)])
+
+    def back() -> Any:
+        return buffer.combine(rows, handle)
+
+    beside = _beside(device, products)
+    calls: dict[str, Callable[[], Any]] = {
+        "dispatch": forward,
+        "products": products,
+        "combine": back,
+        "in a row": lambda: (forward(), products(), back()),
+        "products beside dispatch": lambda: beside(forward),
+        "products beside combine": lambda: beside(back),
+    }
+    found = [
+        {"what": name, "rank": group.rank, "us": _timed(buffer, call, shape.repeats)}
+        for name, call in calls.items()
+    ]
+    buffer.destroy()
+    return found
+
+
+def _beside(device: str, work: Callable[[], Any]) -> Callable[[Callable[[], Any]], None]:
+    """Run ``work`` on a stream of its own while a call runs on the current one."""
+    import torch
+
+    if device == "cpu":
+        return lambda call: (work(), call(), None)[2]
+    accel = torch.get_device_module(device)
+    side = accel.Stream()
+
+    def run(call: Callable[[], Any]) -> None:
+        side.wait_stream(accel.current_stream())
+        with accel.stream(side) if side is not None else nullcontext():
+            work()
+        call()
+        accel.current_stream().wait_stream(side)
+
+    return run
+
+
+def link_constants(points: Sequence[tuple[float, float]]) -> tuple[float, float, list[float]]:
+    """Rate (GB/s) and start (us) of a link from (wire bytes, us), and the error of each point.
+
+    Least squares of relative errors; the start is held at 0 where the fit would make it negative.
+    """
+    if len(points) < 2:
+        raise ValueError(f"link_constants: got {len(points)} points, wanted at least 2")
+    rows = [(b / 1e3 / t, 1 / t) for b, t in points]
+    aa, ab, bb = (sum(f(r) for r in rows) for f in (_square(0), _cross, _square(1)))
+    a, b = sum(r[0] for r in rows), sum(r[1] for r in rows)
+    det = aa * bb - ab * ab
+    inverse, start = (a * bb - b * ab) / det, (aa * b - ab * a) / det
+    if start < 0:
+        inverse, start = a / aa, 0.0
+    errors = [(start + w / 1e3 * inverse) / t - 1 for w, t in points]
+    return 1 / inverse, start, errors
+
+
+def _square(i: int) -> Callable[[tuple[float, float]], float]:
+    return lambda r: r[i] * r[i]
+
+
+def _cross(r: tuple[float, float]) -> float:
+    return r[0] * r[1]
