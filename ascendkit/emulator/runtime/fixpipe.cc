@@ -134,10 +134,9 @@ void fixpipe(FixPipe p) {
   uint64_t outer = p.nz2dn ? n : m, inner = p.nz2dn ? m : n;
   bool nz = !p.nz2nd && !p.nz2dn;
   uint64_t columns = nz_columns(p), last_group = (p.n - 1) / columns;
-  uint64_t dst_bytes =
-      nz ? last_group * p.dst_stride * 32 +
-               (uint64_t(p.m - 1) * columns + p.n - last_group * columns) * es
-         : ((outer - 1) * p.dst_stride + inner) * es;
+  uint64_t dst_bytes = nz ? last_group * p.dst_stride * 32 +
+                                (uint64_t(p.m - 1) * columns + p.n - last_group * columns) * es
+                          : ((outer - 1) * p.dst_stride + inner) * es;
   auto* dst = static_cast<uint8_t*>(p.dst);
   if (p.to_ub) {
     if (p.sub_block > 1)

@@ -109,8 +109,9 @@ AK_DEFINE_FLOAT16(bfloat16_t, ak::bf16_bits_to_float, ak::float_to_bf16_bits)
   AK_MIXED(NAME, +)                                                                            \
   AK_MIXED(NAME, -)                                                                            \
   AK_MIXED(NAME, *)                                                                            \
-  AK_MIXED(NAME, /) AK_MIXED(NAME, ==) AK_MIXED(NAME, !=) AK_MIXED(NAME, <) AK_MIXED(NAME, <=) \
-      AK_MIXED(NAME, >) AK_MIXED(NAME, >=)
+  AK_MIXED(NAME, /)                                                                            \
+  AK_MIXED(NAME, ==) AK_MIXED(NAME, !=) AK_MIXED(NAME, <) AK_MIXED(NAME, <=) AK_MIXED(NAME, >) \
+      AK_MIXED(NAME, >=)
 AK_MIXED_ALL(half)
 AK_MIXED_ALL(bfloat16_t)
 #undef AK_MIXED_ALL
