@@ -8,12 +8,15 @@ on-chip), so they depend on tile sizes.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import CodeType
 from typing import Literal, TypeVar
+
+from ascendkit.errors import bad_value
 
 K = TypeVar("K", bound=Hashable)
 Kind = Literal["flop", "read", "write", "link"]
@@ -36,6 +39,35 @@ def _compiled(formula: str) -> CodeType:
 def evaluate(formula: str, names: Mapping[str, float]) -> float:
     """Value of one formula. Formulas are literals of this project, never input of a user."""
     return float(eval(_compiled(formula), {"__builtins__": {}, **_functions}, dict(names)))
+
+
+def _checked(what: str, formula: str, names: Mapping[str, float]) -> float:
+    """The value of a term; ValueError naming the op, the term and the parameter that is no size."""
+    for name in _compiled(formula).co_names:
+        got = names.get(name)
+        if isinstance(got, (int, float)) and not 0 <= got < math.inf:
+            wanted = f"a finite number of at least 0 in {what!r}: {formula}"
+            raise bad_value(f"{_op_here()} {name}", got, wanted, 1)
+    try:
+        value = evaluate(formula, names)
+    except ArithmeticError as e:
+        raise ValueError(f"{_op_here()}, {what!r}: {formula}: {e}") from None
+    if not 0 <= value < math.inf:
+        raise bad_value(
+            f"{_op_here()}, {what!r}: {formula}", value, "a finite amount of at least 0"
+        )
+    return value
+
+
+def _op_here() -> str:
+    """The op whose ``cost.py`` is running: only errors ask."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name != __name__ and name.endswith(".cost"):
+            return name.removesuffix(".cost")
+        frame = frame.f_back
+    return "cost"
 
 
 @dataclass(frozen=True)
@@ -77,7 +109,7 @@ class Cost:
         kept: bool = False,
         state: bool = False,
     ) -> Cost:
-        value = evaluate(formula, self.params)
+        value = _checked(what, formula, self.params)
         if not value:
             return self
         term = Term(kind, where, what, formula, value, dtype, planned, kept, state)

@@ -16,6 +16,8 @@ from ascendkit.budget.goldens import goldens
 from ascendkit.budget.inputs import changed, steps, what_if_text
 from ascendkit.budget.record import as_json
 from ascendkit.budget.report import print_steps
+from ascendkit.budget.step import Step
+from ascendkit.budget.usage import check_usage, composed, given
 from ascendkit.errors import bad_value
 
 Config = dict[str, Any]
@@ -23,11 +25,12 @@ Config = dict[str, Any]
 
 def main(argv: Sequence[str]) -> int:
     """Run one action; returns the exit code."""
-    config = cli.compose("budget", argv)
+    config = composed(argv)
     legal = OUTPUTS[config["action"]]
     if config["output"] not in legal:
         what = f"{' or '.join(legal)} for action={config['action']}"
         raise bad_value("output", config["output"], what, legal[0])
+    check_usage(config, argv)
     return ACTIONS[config["action"]](config, argv)
 
 
@@ -57,20 +60,22 @@ def command(argv: Sequence[str]) -> str:
 def _explain(config: Config, argv: Sequence[str]) -> int:
     if not config["op"]:
         raise bad_value("op", config["op"], "an operator line or op name for action=explain")
+    text = ""
     for step in steps(config):
         lines = list(explain(step, config["op"]))
         if config["output"] == "json":
-            print(json.dumps({"device": step.device.key, "explain": lines}, indent=1))
+            text += json.dumps({"device": step.device.key, "explain": lines}, indent=1) + "\n"
             continue
-        print(f"{step.model.key} {step.plan.phase} on {step.device.key}")
-        print("\n".join(lines))
+        head = f"{step.model.key} {step.plan.phase} on {step.device.key}"
+        text += "\n".join([head, *lines]) + "\n"
+    _write(config, text)
     return 0
 
 
 def _diff(config: Config, argv: Sequence[str]) -> int:
     if not config["against"]:
         raise bad_value("against", config["against"], "keys of the second plan", "[hardware=h200]")
-    a, b = steps(config)[0], steps(changed(argv, config["against"]))[0]
+    a, b = _single(config), _single(changed(argv, config["against"]))
     names = (a.device.key, " ".join(map(str, config["against"])))
     if config["output"] == "json":
         _write(config, json.dumps(differ.as_json(a, b, names), indent=1) + "\n")
@@ -79,9 +84,18 @@ def _diff(config: Config, argv: Sequence[str]) -> int:
     return 0
 
 
+def _single(config: Config) -> Step:
+    """The one step a side of a difference stands for."""
+    got = steps(config)
+    if len(got) > 1:
+        what = "one device a side for action=diff"
+        raise bad_value("hardware", config["hardware"], what, got[0].device.key)
+    return got[0]
+
+
 def _sweep(config: Config, argv: Sequence[str]) -> int:
     names = [name for name, _ in sweeper.axes(config)]
-    records = list(sweeper.sweep(config))
+    records = list(sweeper.sweep(config, given(argv)))
     text = "".join(json.dumps(r) + "\n" for r in records)
     if config["output"] == "json":
         _write(config, text)
@@ -114,7 +128,8 @@ def _goldens(config: Config, argv: Sequence[str]) -> int:
     passed = sum(g.ok for g in found)
     if config["output"] == "json":
         rows = [{**g.__dict__, "ok": g.ok} for g in found]
-        print(json.dumps({"passed": passed, "failed": len(found) - passed, "rows": rows}, indent=1))
+        counts = {"passed": passed, "failed": len(found) - passed}
+        _write(config, json.dumps({**counts, "rows": rows}, indent=1) + "\n")
     else:
         for g in found:
             published = "" if g.published is None else f", published {g.published} ({g.source})"

@@ -8,6 +8,9 @@ from ascendkit.budget.plan import Plan
 from ascendkit.errors import bad_value
 from ascendkit.model import Model
 
+_USUAL = {"schedule": "1f1b", "recompute": "selective", "zero": 1}
+"""What a plan without a backward pass has; anything else would change nothing."""
+
 
 def check_model(p: Plan, m: Model) -> None:
     if p.context < p.seq:
@@ -29,6 +32,8 @@ def check_model(p: Plan, m: Model) -> None:
 
 
 def check_layout(p: Plan, m: Model) -> None:
+    if p.zero not in (0, 1):
+        raise bad_value("zero", p.zero, "0 or 1", 1)
     skew.check(p.routing, m.n_routed_experts)
     _divides("cp", p.cp, "new tokens of a sequence", p.seq)
     _divides("ep", p.ep, "experts", m.n_routed_experts)
@@ -41,18 +46,29 @@ def check_layout(p: Plan, m: Model) -> None:
         )
     stage = p.tp * p.pp * p.cp
     if p.ranks % stage:
-        near = max(p.ranks // stage, 1) * stage
+        near = max(round(p.ranks / stage), 1) * stage
         what = "tp * pp" if p.cp == 1 else "tp * pp * cp"
         raise bad_value("ranks", p.ranks, f"a multiple of {what} = {stage}", near)
     if (p.ranks // p.pp) % p.ep:
-        near = max(p.ranks // p.pp // p.ep, 1) * p.ep * p.pp
+        near = max(round(p.ranks / p.pp / p.ep), 1) * p.ep * p.pp
         raise bad_value("ranks", p.ranks, f"ranks / pp a multiple of ep = {p.ep}", near)
     if p.interleave not in (1, 2) or (p.interleave == 2 and (p.phase == "train" or p.tokens < 2)):
         raise bad_value("interleave", p.interleave, "1, or 2 in inference with two tokens", 1)
+    if p.phase != "train":
+        for name, usual in _USUAL.items():
+            if getattr(p, name) != usual:
+                raise bad_value(
+                    name, getattr(p, name), f"none in {p.phase}, where it changes nothing", usual
+                )
+    if p.schedule == "interleaved" and p.vp == 1:
+        raise bad_value("vp", p.vp, "at least 2 chunks a rank for schedule=interleaved", 2)
+    if p.schedule == "dualpipe" and p.pp % 2:
+        raise bad_value("pp", p.pp, "an even number for schedule=dualpipe", max(p.pp - 1, 2))
     if p.vp > 1 and p.schedule != "interleaved":
         raise bad_value("vp", p.vp, "1 unless schedule=interleaved", 1)
+    most = m.num_hidden_layers // p.pp
     if p.vp * p.pp > m.num_hidden_layers:
-        raise bad_value("vp", p.vp, f"at most {m.num_hidden_layers // p.pp} chunks a rank", 1)
+        raise bad_value("vp", p.vp, f"at most {most} chunks a rank", most)
     if p.phase == "train":
         unit = p.dp * p.batch
         if p.global_batch % unit or not p.global_batch:
@@ -60,10 +76,8 @@ def check_layout(p: Plan, m: Model) -> None:
             raise bad_value(
                 "global_batch", p.global_batch, f"a multiple of dp * batch = {unit}", near
             )
-        if p.pp > 1:
+        if p.pp > 1 or p.vp > 1:
             order(p.schedule, 0, p.pp, p.micro_batches, p.vp)
-    if p.zero not in (0, 1):
-        raise bad_value("zero", p.zero, "0 or 1", 1)
 
 
 def _divides(name: str, value: int, what: str, total: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 from ascendkit.budget import skew
@@ -24,6 +24,8 @@ CHOICES = {
     "launch": LAUNCHES,
 }
 MAY_BE_ZERO = ("mtp", "zero", "ranks", "global_batch", "context")
+LARGEST = 2**30
+"""No size of a plan is beyond this; counts stay exact in double precision."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,10 @@ def plan(config: Mapping[str, Any], m: Model) -> Plan:
         if not isinstance(value, int):
             raise bad_type(name, value, "an integer")
         if value < (0 if name in MAY_BE_ZERO else 1):
-            raise bad_value(name, value, "a positive size", 1)
+            zero = name in MAY_BE_ZERO
+            raise bad_value(name, value, "at least 0" if zero else "a positive size", 1 - zero)
+        if value > LARGEST:
+            raise bad_value(name, value, "a size that fits a real machine", LARGEST)
     from ascendkit.budget.limits import check_layout, check_model
 
     p = _derive(got, m)
@@ -130,13 +135,19 @@ def _routing(value: Any) -> str | tuple[float, ...]:
         isinstance(w, (int, float)) and not isinstance(w, bool) for w in value
     ):
         raise bad_type("routing", value, "balanced, zipf:<s> or a list of numbers")
+    if not all(isfinite(w) for w in value):
+        raise bad_value("routing", list(value), "finite weights of at least 0")
     return skew.BALANCED if not value else tuple(map(float, value))
 
 
 def _derive(got: dict[str, Any], m: Model) -> Plan:
     """Fill what follows from the rest: drafts lengthen decode, context defaults to the sequence."""
     if got["phase"] == "decode":
+        if got.get("seq", 1) not in (1, 1 + got.get("mtp", 0)):
+            raise bad_value("seq", got["seq"], "1 in decode, which adds the drafts of mtp", 1)
         got["seq"] = 1 + got.get("mtp", 0)
+    if got["phase"] != "train" and got.get("global_batch"):
+        raise bad_value("global_batch", got["global_batch"], f"none in {got['phase']}", "null")
     got["context"] = got.get("context") or got["seq"]
     tp, pp, ep = got.get("tp", 1) * got.get("cp", 1), got.get("pp", 1), got.get("ep", 1)
     if not got.get("ranks"):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ascendkit.budget.inputs import steps
+from ascendkit.budget.inputs import FIXED, steps
+from ascendkit.budget.usage import laid_out
 from ascendkit.errors import bad_value, unknown
-
-FIXED = ("over", "against", "action", "output", "file", "op", "measured")
-"""Keys that say what the command does, not what is budgeted."""
 
 
 def axes(config: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
@@ -33,13 +31,18 @@ def axes(config: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
     return found
 
 
-def sweep(config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """One record for every plan and device; a plan that is not legal gives its error."""
+def sweep(config: Mapping[str, Any], given: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    """One record for every plan and device; a plan that is not legal gives its error.
+
+    Args:
+        given: keys the user set beside the axes; a small model's own layout leaves them alone.
+    """
     found = axes(config)
     for chosen in itertools.product(*(values for _, values in found)):
         keys = dict(zip((name for name, _ in found), chosen, strict=True))
         try:
-            for step in steps(_with(config, keys)):
+            plan = _with(config, keys)
+            for step in steps(laid_out(plan, {*given, *keys}) if "model" in keys else plan):
                 yield {**keys, **_record(step, config["acceptance"])}
         except (ValueError, TypeError) as e:
             yield {**keys, "error": str(e)}

@@ -28,7 +28,11 @@ def adopt(paths: Iterable[str]) -> int:
         path = Path(text)
         if not path.is_file():
             raise bad_value("measured", text, "a JSONL file of records")
-        for number, record in enumerate(load(path), 1):
+        try:
+            records = load(path)
+        except OSError as e:
+            raise ValueError(f"measured: cannot read {text!r}: {e.strerror}") from None
+        for number, record in enumerate(records, 1):
             row = _row(record, f"{path.name}:{number}")
             if row is not None:
                 found.setdefault(row.device, []).append(row)

@@ -31,16 +31,23 @@ def order(schedule: str, rank: int, pp: int, micro: int, vp: int = 1) -> list[Sl
     if schedule == "gpipe":
         return [(Work(kind, 0, i, rank),) for kind in "FB" for i in range(micro)]
     if schedule == "dualpipe":
-        if pp % 2 or micro % 2 or micro < 2 * pp:
+        if pp % 2:
+            raise bad_value("pp", pp, "an even number for dualpipe", max(pp - 1, 2))
+        if micro % 2 or micro < 2 * pp:
             legal = max(2 * pp, micro + micro % 2)
             raise bad_value(
-                "micro-batches", micro, f"for dualpipe an even number, at least 2 * pp = {2 * pp},"
-                " with even pp", legal,
+                "micro-batches", micro, f"for dualpipe an even number, at least 2 * pp = {2 * pp}",
+                legal,
             )  # fmt: skip
         return _dualpipe(rank, pp, micro)
     if schedule == "interleaved" and vp > 1:
         if micro % pp:
-            raise bad_value("micro-batches", micro, f"a multiple of pp = {pp} when interleaved", pp)
+            raise bad_value(
+                "micro-batches",
+                micro,
+                f"a multiple of pp = {pp} when interleaved",
+                max(round(micro / pp), 1) * pp,
+            )
         return _interleaved(rank, pp, micro, vp)
     return _one_f_one_b(rank, pp, micro)
 
