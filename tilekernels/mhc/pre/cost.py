@@ -10,7 +10,7 @@ def cost(
     """FLOPs and bytes of one site (attention or FFN).
 
     Args:
-        num_tokens, hidden, streams: T, H and the multiplicity n (4); mixes are n*n + 2n = 24 values.
+        num_tokens, hidden, streams: T, H and the multiplicity n (4); mixes are n*n + 2n values.
         fused_post: the previous site's post runs in the same pass (single-pass mHC).
         backward: gradients of mixes, projection and streams; the forward is recomputed.
     """
