@@ -1,7 +1,7 @@
 """RadixSelect TopK: the k largest of long rows, for the indexer and for sampling.
 
-``topk.topk`` selects, ``topk.requirements`` says what the fast path wants of strides. Importing this
-package imports no torch.
+``topk.topk`` selects, ``topk.requirements`` says what the fast path wants of strides. Importing
+this package imports no torch.
 """
 
 from __future__ import annotations

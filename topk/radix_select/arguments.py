@@ -117,7 +117,7 @@ def check_ranges(
     offset: torch.Tensor | None,
     wide: bool,
 ) -> None:
-    """Raise ValueError for a begin below 0, an end above the row, an offset that overflows int32."""
+    """Raise ValueError for a begin below 0, an end above the row, offsets beyond int32."""
     if not _readable(input, begin, end, offset):
         return
     row_len = input.shape[1]

@@ -120,17 +120,17 @@ def kernel(
 
 def _splits(rows: int, row_len: int, topk: int, num_cores: int) -> int:
     """Shares of a row: no core idle, none with less than ``MIN_SHARE`` or ``topk`` elements."""
-    shortest = -(-max(MIN_SHARE, topk) // programs.TILE) * programs.TILE
+    shortest = _whole(max(MIN_SHARE, topk), programs.TILE)
     return max(1, min(num_cores // max(rows, 1), row_len // shortest))
 
 
 def _ranges(input: torch.Tensor, begin: Any, end: Any, splits: int) -> torch.Tensor:
-    """int32 (rows * splits, 8): first, one past the last, entries of the order, where tiles start."""
+    """int32 (jobs, 8): first, one past the last, entries of the order, where tiles start."""
     import torch
 
     rows, row_len = input.shape
     tile = programs.TILE
-    share = -(-(-(-row_len // splits)) // tile) * tile if splits > 1 else row_len
+    share = _whole(-(-row_len // splits), tile) if splits > 1 else row_len
     starts = torch.arange(splits, dtype=torch.int32, device=input.device) * share
     low = starts.repeat(rows)
     high = (low + share).clamp(max=row_len)
@@ -148,6 +148,10 @@ def _ranges(input: torch.Tensor, begin: Any, end: Any, splits: int) -> torch.Ten
     for column, values in enumerate((low, high, entries, first)):
         out[:, column] = values
     return out
+
+
+def _whole(n: int, unit: int) -> int:
+    return -(-n // unit) * unit
 
 
 def _max_tiles(row_len: int) -> int:

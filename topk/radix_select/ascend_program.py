@@ -1,4 +1,4 @@
-"""The TileLang programs of topk on the Ascend 950's vector cores; ascend.py plans and launches them.
+"""The TileLang program of topk on the Ascend 950's vector cores; ascend.py launches it.
 
 A vector core streams a row, or one of ``splits`` shares of it, through the Unified Buffer.
 Candidates are (raw, at) pairs: the bits as they are in the row and the index. A key is the value as

@@ -1,4 +1,4 @@
-"""Cases of topk: rows of the indexer and of sampling, sizes around blocks, values that break ties."""
+"""Cases of topk: rows of the indexer and of sampling, sizes around blocks, ties."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from topk.radix_select import cuda_program as programs
+from topk.radix_select import cuda_format as formats
 from topk.radix_select import visit
+from topk.radix_select.cuda_program import program
 
 if TYPE_CHECKING:
     import torch
@@ -22,9 +23,11 @@ MAX_ROW = 1 << 23
 """Places have 24 bits, and a row may start up to seven elements behind a 16-byte boundary."""
 TIERS = ((1024, 6144), (4096, 10240))
 """(largest topk, candidates in shared memory of a CTA of 256 threads)."""
-MIN_SHARE = 16384
+MIN_SHARE = 32768
 """Elements of a row below which another CTA costs more than it saves."""
-MAX_SPLITS = 64
+MAX_SPLITS = 16
+SHORT_ROW, SHORT_CAPACITY = 16384, 4096
+"""Many rows of up to that length: smaller CTAs, more of them on an SM."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,14 @@ class Plan:
 def plan(rows: int, row_len: int, topk: int, num_sms: int = 132) -> Plan:
     """The launch for a shape; measured on an H200 (docs/topk.md)."""
     capacity = next(c for most, c in TIERS if topk <= most)
-    threads, residents = 256, 3 if topk <= TIERS[0][0] else 2
-    splits = 1
+    narrow = topk <= TIERS[0][0]
     if rows < num_sms:
-        wanted = -(-num_sms * residents // max(rows, 1))
-        splits = max(1, min(wanted, row_len // MIN_SHARE, MAX_SPLITS))
-    return Plan(threads, capacity, residents, splits)
+        splits = max(1, min(-(-num_sms // max(rows, 1)), row_len // MIN_SHARE, MAX_SPLITS))
+        if splits > 1:
+            return Plan(512 if narrow else 256, capacity, 1, splits)
+    elif narrow and row_len <= SHORT_ROW:
+        return Plan(128, SHORT_CAPACITY, 6, 1)
+    return Plan(256, capacity, 3 if narrow else 2, 1)
 
 
 def supports(case: Case) -> Support:
@@ -96,16 +101,16 @@ def run(
     flags = sum(
         bit
         for bit, t in (
-            (programs.HAS_BEGIN, begin), (programs.HAS_END, end),
-            (programs.HAS_OFFSET, output_idx_offset), (programs.HAS_PAGES, page_table),
-            (programs.HAS_VALUES, values),
+            (formats.HAS_BEGIN, begin), (formats.HAS_END, end),
+            (formats.HAS_OFFSET, output_idx_offset), (formats.HAS_PAGES, page_table),
+            (formats.HAS_VALUES, values),
         )
         if t is not None
     )  # fmt: skip
     order = (
-        programs.ORDER_VALUE if sorted
-        else programs.ORDER_INDEX if sorted_index
-        else programs.ORDER_NONE
+        formats.ORDER_VALUE if sorted
+        else formats.ORDER_INDEX if sorted_index
+        else formats.ORDER_NONE
     )  # fmt: skip
     ranges = tuple(draws if t is None else t for t in (begin, end))
     extras = (
@@ -148,10 +153,10 @@ def _kernel(
 ) -> Any:
     import tilelang
 
-    blocks = MAX_ROW // programs.block_elements(dtype, threads) + 1
-    program = programs.program(dtype, capacity, threads, residents, blocks, wide, role)
+    blocks = (MAX_ROW + 7) // formats.block_elements(dtype, threads) + 1
+    made = program(dtype, capacity, threads, residents, blocks, wide, role)
     target = {"kind": "cuda", "arch": arch} if arch else "cuda"
-    return tilelang.compile(program, target=target, pass_configs=pass_configs())
+    return tilelang.compile(made, target=target, pass_configs=pass_configs())
 
 
 def pass_configs() -> dict[str, bool]:
@@ -177,7 +182,7 @@ def _flat(t: torch.Tensor) -> torch.Tensor:
 def _draws(device: str) -> torch.Tensor:
     import torch
 
-    most = 1 << (MAX_ROW // programs.block_elements("bfloat16", 256)).bit_length()
+    most = 1 << (MAX_ROW // formats.block_elements("bfloat16", 256)).bit_length()
     return torch.from_numpy(visit.process_table(most)).to(device)
 
 

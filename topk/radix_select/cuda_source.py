@@ -43,8 +43,8 @@ NARROW = r"""
 __device__ __forceinline__ unsigned int ak_pick(const unsigned int* x, unsigned int j) {
   return ak_word(x, j) >> (j & 16) & 0xffffu;
 }
-__device__ __forceinline__ void ak_load(const short* x0, long long origin, int i, int first, int last,
-                                        int edge, unsigned int* x) {
+__device__ __forceinline__ void ak_load(const short* x0, long long origin, int i, int first,
+                                        int last, int edge, unsigned int* x) {
   const short* at = x0 + origin + i;
   if (!edge || (i >= first && i + 8 <= last)) {
     ak_stream(at, x);

@@ -41,8 +41,11 @@ def reference(
     if sorted_index:
         ranked = ranked.masked_fill(missing, row_len).sort(dim=-1).values
     found = ranked.masked_fill(missing, 0)
-    values = input.gather(-1, found) if row_len else input.new_empty(rows, 0)
-    values = values.masked_fill(missing, value_oob_fill_value)
+    # As integers: torch may change the payload of a NaN that passes through arithmetic.
+    bits = input.view(torch.int32 if input.element_size() == 4 else torch.int16)
+    fill = input.new_full((1,), value_oob_fill_value).view(bits.dtype)[0]
+    values = bits.gather(-1, found) if row_len else bits.new_empty(rows, 0)
+    values = torch.where(missing, fill, values)
     if page_table is not None and row_len:
         page = page_table.long().gather(-1, found // page_size)
         found = page * page_size + found % page_size
@@ -50,11 +53,14 @@ def reference(
         found = found + output_idx_offset.long()[:, None]
     found = found.masked_fill(missing, idx_oob_fill_value)
     indices = _widened(found, topk, idx_oob_fill_value).to(indices_type or torch.int64)
-    return (_widened(values, topk, value_oob_fill_value) if return_value else None), indices
+    if not return_value:
+        return None, indices
+    return _widened(values, topk, fill).view(input.dtype), indices
 
 
-def _widened(t: torch.Tensor, width: int, fill: float) -> torch.Tensor:
+def _widened(t: torch.Tensor, width: int, fill: int | torch.Tensor) -> torch.Tensor:
     """``t`` (rows, <= width) with columns of ``fill`` behind it."""
-    out = t.new_full((t.shape[0], width), fill)
+    out = t.new_empty((t.shape[0], width))
+    out[:] = fill
     out[:, : t.shape[1]] = t
     return out
