@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -35,7 +37,7 @@ def test_shares_cover_a_row_and_start_at_pages() -> None:
     ranges = ascend._ranges(x, None, None, 4).view(3, 4, 8)
     for row in ranges.tolist():
         assert row[0][0] == 0 and row[-1][1] == 100_001
-        assert all(a[1] == b[0] for a, b in zip(row, row[1:]))
+        assert all(a[1] == b[0] for a, b in pairwise(row))
         assert all(r[0] % ascend_program.TILE == 0 and r[1] > r[0] for r in row)
 
 

@@ -93,10 +93,3 @@ def ranked(row: np.ndarray) -> np.ndarray:
     key = np.where(np.isnan(x), np.uint32(LAST), key)
     place = np.uint64(LAST) - np.arange(len(x), dtype=np.uint64)
     return (key.astype(np.uint64) << np.uint64(32)) | place
-
-
-def bound(row_len: int, topk: int, block: int, slack: int) -> float:
-    """E[work] is at most (1 + k/B2)(k + B + B2) H_m for m blocks in uniform random order."""
-    blocks = -(-row_len // block)
-    harmonic = sum(1.0 / i for i in range(1, blocks + 1))
-    return (1 + topk / slack) * (topk + block + slack) * harmonic

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from topk.radix_select import visit
-from topk.radix_select.streaming import bound, stream
+from topk.radix_select.cost import expected_work as bound
+from topk.radix_select.streaming import stream
 
 TOPK, BLOCK, SLACK, DRAWS = 1024, 4096, 4096, 5
 LENGTHS = tuple(1 << n for n in range(14, 23))
