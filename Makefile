@@ -24,6 +24,7 @@ PIP := $(PY) -m pip install -q
 PINS := pyproject.toml constraints.txt
 ANNOUNCE := $(PY) -m ascendkit.doctor.downloads
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
+PEERS := tile-kernels==$(shell sed -n 's/^tile-kernels==\([^;]*\).*/\1/p' constraints.txt)
 
 .PHONY: demo demo-budget demo-check demo-lower environment test lint lint-rules lint-format lint-types \
   lint-cpp wheel docs status startup clean
@@ -47,7 +48,7 @@ demo-lower: $(VENV)/.emu
 	@echo; echo "== 3/3  from TileLang to the Ascend 950, on this CPU =="
 	$(PY) examples/ascend_scale.py
 
-environment: $(VENV)/.dev $(VENV)/.npu
+environment: $(VENV)/.dev $(VENV)/.npu $(VENV)/.peers
 
 test: environment
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup $(PYTEST)
@@ -108,6 +109,13 @@ $(VENV)/.dev: $(VENV)/.emu
 
 $(VENV)/.docs: $(VENV)/.base
 	@$(PIP) -e '.[docs]'
+	@touch $@
+
+# A peer whose kernels the emulator runs. It asks for a newer Python and torch than it needs.
+$(VENV)/.peers: $(VENV)/.dev
+	@$(ANNOUNCE) --no-deps --ignore-requires-python $(PEERS)
+	@$(PIP) --no-deps --ignore-requires-python $(PEERS) 2>/dev/null \
+	  || echo "no tile-kernels to be had: its tests will say so"
 	@touch $@
 
 # Beside the environment, not in it: with this wheel and without CANN, a plain "import torch" fails.
