@@ -49,7 +49,7 @@ def test_it_installs_again_only_when_a_pin_changed(tmp_path: Path, pin: str | No
         os.utime(tmp_path / name, (1_000_000_000, 1_000_000_000))
     venv = tmp_path / ".venv"
     venv.mkdir()
-    for age, stamp in enumerate((".base", ".torch", ".emu", ".dev", ".npu")):
+    for age, stamp in enumerate((".base", ".torch", ".emu", ".dev", ".npu", ".peers")):
         (venv / stamp).touch()
         os.utime(venv / stamp, (1_500_000_000 + age, 1_500_000_000 + age))
     if pin:
