@@ -116,3 +116,10 @@ def test_requirements() -> None:
     assert topk.requirements().legal == 2
     assert topk.requirements(torch.float32).legal == 4
     assert topk.requirements().fast_input == 16
+
+
+def test_takes_parameters_and_gives_no_gradient() -> None:
+    weight = torch.nn.Parameter(torch.randn(2, 30))
+    values, _ = topk.topk(weight, 4)
+    assert not values.requires_grad
+    assert torch.equal(values.sort().values, weight.detach().topk(4).values.sort().values)

@@ -105,6 +105,7 @@ def topk(
     Returns:
         (values (rows, topk) of the input's dtype, or None; indices (rows, topk)). Without an order
         asked for, the order is unspecified but the same in both; missing candidates come last.
+        No gradient flows through them.
 
     Raises:
         TypeError: an argument of the wrong type or dtype.
@@ -128,7 +129,7 @@ def topk(
         arguments.check_nan(input, begin, end)
     sorted_index = sorted_index or (deterministic and not sorted)
     args = (
-        input, topk, sorted, begin, end, arguments.index_dtype(wide), sorted_index, None, None,
+        input.detach(), topk, sorted, begin, end, arguments.index_dtype(wide), sorted_index, None, None,
         output_idx_offset, idx_oob_fill_value, float(value_oob_fill_value), return_value,
         page_table, page_size,
     )  # fmt: skip

@@ -93,6 +93,11 @@ def run(
 
     rows, row_len = input.shape
     values, indices = out
+    if not row_len:
+        indices.fill_(idx_oob_fill_value)
+        if values is not None:
+            values.fill_(value_oob_fill_value)
+        return
     dtype = str(input.dtype).removeprefix("torch.")
     layout = layout or plan(rows, row_len, topk, _num_sms(input.device.index))
     word = torch.int32 if input.element_size() == 4 else torch.int16
