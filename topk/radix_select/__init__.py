@@ -129,8 +129,8 @@ def topk(
         arguments.check_nan(input, begin, end)
     sorted_index = sorted_index or (deterministic and not sorted)
     args = (
-        input.detach(), topk, sorted, begin, end, arguments.index_dtype(wide), sorted_index, None, None,
-        output_idx_offset, idx_oob_fill_value, float(value_oob_fill_value), return_value,
+        input.detach(), topk, sorted, begin, end, arguments.index_dtype(wide), sorted_index, None,
+        None, output_idx_offset, idx_oob_fill_value, float(value_oob_fill_value), return_value,
         page_table, page_size,
     )  # fmt: skip
     values, indices = _call(args, output_idx, chosen)
