@@ -35,7 +35,9 @@ def agree(
     """
     mine: dict[str, Any] = {"call": what, **asked}
     if error is not None:
-        mine = {"error": [isinstance(error, TypeError), str(error)[:TEXT]]}
+        known = isinstance(error, (TypeError, ValueError))
+        text = str(error) if known else f"{type(error).__name__}: {error}"
+        mine = {"error": [isinstance(error, TypeError), text[:TEXT]]}
     heard = [json.loads(b) for b in transport.gather(json.dumps(mine).encode(), what)]
     wrong = [(r, h["error"]) for r, h in enumerate(heard) if "error" in h]
     if wrong:

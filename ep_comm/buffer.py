@@ -85,6 +85,12 @@ class EPBuffer(Calls):
                     "lb_allocation_plan_or_num_bytes", lb_allocation_plan_or_num_bytes, "0", 0
                 )
             if num_bytes is None:
+                for name, got in (
+                    ("num_max_tokens_per_rank", num_max_tokens_per_rank),
+                    ("hidden", hidden),
+                    ("num_topk", num_topk),
+                ):
+                    checks.integer(name, got, 0 if name == "num_topk" else 1, 1 << 24)
                 num_bytes = self.get_buffer_size_hint(
                     found, num_max_tokens_per_rank, hidden, num_topk, use_fp8_dispatch,
                     allow_hybrid_mode, allow_multiple_reduction,

@@ -97,15 +97,18 @@ class Calls:
             error = bad_value(
                 f"EPBuffer.{call.name}", f"a call before wait() of {self.pending}", "wait() first"
             )
-        if isinstance(after, EventOverlap) and after.event is not None:
-            after.event.wait()
+        if error is None and after is not None and after.event is not None:
+            try:
+                after.event.wait()
+            except Exception as e:
+                error = ValueError(f"previous_event: the work behind it failed: {e}")
         self._collective(call.name, call.asked if error is None else {}, error)
         self.calls += 1
         call.number = self.calls
         main = self._guarded(call.name, call.main)
         if not asynchronous:
             self._stream.inline(main)
-            return call.results(call.epilogue(), EventOverlap())
+            return call.results(self._finished(call), EventOverlap())
         event = EventOverlap(self._stream.issue(main, None))
         if deferred:
             self.pending = f"{call.name} {call.number}"
@@ -117,11 +120,23 @@ class Calls:
         # Sizes are exact only once counts are here, so results exist when the rows do.
         if event.event is not None:
             event.event.wait()
-        return call.results(call.epilogue(), EventOverlap(self._stream.event()))
+        return call.results(self._finished(call), EventOverlap(self._stream.event()))
 
     def _late(self, call: Any) -> Any:
+        if self._destroyed:
+            raise ValueError(
+                f"wait() of {call.name} {call.number}: got a destroyed buffer, wanted a live one: "
+                "its rows are gone"
+            )
         self.pending = ""
-        return call.results(call.epilogue(), None)
+        return call.results(self._finished(call), None)
+
+    @staticmethod
+    def _finished(call: Any) -> Any:
+        import torch
+
+        with torch.no_grad():
+            return call.epilogue()
 
     def _collective(self, name: str, asked: dict[str, Any], error: Exception | None) -> None:
         if self._destroyed:
@@ -135,8 +150,12 @@ class Calls:
         """``work`` that tells the peers where it fails alone, and closes the buffer."""
 
         def run() -> Any:
+            import torch
+
             try:
-                return work()
+                # Gradients are the business of ep_comm.autograd; copies into a peer have none.
+                with torch.no_grad():
+                    return work()
             except (PeerTimeout, PeerFailed) as e:
                 self._broken = str(e)
                 raise

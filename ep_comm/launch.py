@@ -23,6 +23,7 @@ from ascendkit.errors import unknown
 BACKENDS = ("threads", "mpi", "gloo")
 """Backends that need no accelerator."""
 POLL_S = 0.005
+LAST_S = 1.0
 OUTLIVE = ("sh", "-c", "trap '' USR1; \"$@\"; exit 0", "sh")
 """Before a rank's command: MPICH's process manager ends all ranks, cleanup or not, about one time
 in four when it sees one die of a signal, and tells the others by SIGUSR1. So it sees a shell that
@@ -83,10 +84,13 @@ class Pool:
         task.with_suffix(".part").rename(task)
         places = [self._folder / f"result-{self._number}-{r}.pt" for r in range(self.ranks)]
         deadline = time.monotonic() + timeout_s
-        while not all(p.exists() for p in places):
+        while (left := sum(not p.exists() for p in places)) > 0:
             dead = all(p.poll() is not None for p in self._processes)
             if dead or time.monotonic() > deadline:
                 break
+            if self._survive and left == 1:
+                # The last one may be late, or gone: it gets a little longer.
+                deadline = min(deadline, time.monotonic() + LAST_S)
             time.sleep(POLL_S)
         missing = [r for r, p in enumerate(places) if not p.exists()]
         if missing and not self._survive:

@@ -165,7 +165,8 @@ def place(
         turn = None if sort else order(len(local))
         turn = None if turn is None else turn.to(local.device)
         expanded, index = _expanded(local, counts, starts, int(padded.sum()), turn, row)
-    return Placement(row, local, src, counts, expanded, index, starts, alignment)
+    # A copy: without a sort these are numbers in the buffer, which the next call overwrites.
+    return Placement(row, local, src.clone(), counts, expanded, index, starts, alignment)
 
 
 def _expanded(

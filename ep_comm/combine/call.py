@@ -39,7 +39,8 @@ class CombineCall:
         """What is wrong with the arguments; fills :attr:`asked` where nothing is."""
         try:
             self._check()
-        except (TypeError, ValueError) as e:
+        except Exception as e:
+            # Whatever is wrong here, the other ranks are on their way and must hear of it.
             return e
         return None
 

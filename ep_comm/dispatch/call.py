@@ -48,7 +48,8 @@ class DispatchCall:
         """What is wrong with the arguments; fills :attr:`asked` where nothing is."""
         try:
             self._check()
-        except (TypeError, ValueError) as e:
+        except Exception as e:
+            # Whatever is wrong here, the other ranks are on their way and must hear of it.
             return e
         return None
 

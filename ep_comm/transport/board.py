@@ -12,6 +12,7 @@ import atexit
 import os
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 from ep_comm.errors import PeerFailed, PeerTimeout
@@ -49,7 +50,10 @@ class Board:
         self._inbox = memoryview(memory.local.numpy())
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._beat = threading.Thread(target=self._beating, name="ep_comm-beat", daemon=True)
+        # The thread holds no reference: a buffer nobody destroys must still be collected.
+        self._beat = threading.Thread(
+            target=_beating, args=(weakref.ref(self), self._stop), name="ep_comm-beat", daemon=True
+        )
         self._beat.start()
         # A heartbeat must not touch memory that the interpreter's exit takes away.
         atexit.register(self._stop.set)
@@ -126,11 +130,11 @@ class Board:
             f"limit {self._timeout:g} s) for {', '.join(told)}{more}"
         )
 
-    def _beating(self) -> None:
-        while not self._stop.wait(BEAT_S):
-            self._beats += 1
-            for peer in self._others():
-                self._put(peer, BEAT, self._beats.to_bytes(8, "little"))
+    def beat(self) -> None:
+        """Show every peer that this process lives."""
+        self._beats += 1
+        for peer in self._others():
+            self._put(peer, BEAT, self._beats.to_bytes(8, "little"))
 
     # -- slots ------------------------------------------------------------------------------------
     def _others(self) -> list[int]:
@@ -162,3 +166,12 @@ class Board:
         begin = peer * self._slot + HEAD + 8
         size = self._word(peer, HEAD)
         return bytes(self._inbox[begin : begin + size]).decode(errors="replace")
+
+
+def _beating(board: weakref.ref[Board], stop: threading.Event) -> None:
+    while not stop.wait(BEAT_S):
+        mine = board()
+        if mine is None:
+            return
+        mine.beat()
+        del mine

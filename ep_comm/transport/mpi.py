@@ -28,11 +28,12 @@ class MPIMemory:
 
     Args:
         comm: all ranks.
-        num_bytes: a rank, zeroed.
+        num_bytes: a rank.
         domain: number of this rank's scale-up domain; equal numbers share a host.
+        zeroed: cleared first. Memory for rows is not: its pages would all be touched.
     """
 
-    def __init__(self, comm: Any, num_bytes: int, domain: int) -> None:
+    def __init__(self, comm: Any, num_bytes: int, domain: int, zeroed: bool = False) -> None:
         import torch
         from mpi4py import MPI
 
@@ -47,7 +48,8 @@ class MPIMemory:
                 if len(place):
                     self._peers[rank] = torch.frombuffer(place, dtype=torch.uint8)[:num_bytes]
         self.local: torch.Tensor = self._peers[self.rank]
-        self.local.zero_()
+        if zeroed:
+            self.local.zero_()
         self._window.Sync()
         comm.Barrier()
 
@@ -149,7 +151,7 @@ class MPIGroup:
         group = self._comm.Get_group().Incl(members)
         comm = self._comm.Create_group(group)
         domain = self.rank // self.scaleup_ranks
-        inbox = MPIMemory(comm, len(members) * slot_bytes(capacity), domain)
+        inbox = MPIMemory(comm, len(members) * slot_bytes(capacity), domain, True)
         rows = MPIMemory(comm, num_bytes, domain)
 
         def splitter(some: Sequence[int], bytes_: int) -> Transport:

@@ -165,3 +165,74 @@ def quiet(group):
     from ep_comm.buffer import EPBuffer
 
     EPBuffer(group, 1 << 20).destroy()
+
+
+def test_what_a_careless_caller_does(pool):
+    got = pool("threads", 2).run("tests.ep_comm.test_ep_errors:careless", [()] * 2)
+    assert got[0] == got[1]
+    assert got[0]["gradients"] is True
+    assert "previous_event: the work behind it failed: lost" in got[0]["a failed event"][1]
+    assert "rank 1: AttributeError" in got[0]["a strange object"][1]
+    assert "its rows are gone" in got[0]["a late wait"][1]
+    assert got[0]["text for a size"][0] == "TypeError"
+    assert got[0]["its own memory"] is True
+
+
+def careless(group):
+    from ep_comm.buffer import EPBuffer
+    from ep_comm.event import EventOverlap
+    from tests.ep_comm.ranks import buffer, text_of, tokens
+
+    class Failed:
+        def wait(self):
+            raise OSError("lost")
+
+    class Strange(torch.Tensor):
+        @property
+        def dtype(self):
+            raise AttributeError("no dtype here")
+
+    b = buffer(group)
+    x, idx = tokens(group)
+    found = {}
+    x.requires_grad_()
+    got = b.dispatch(x, idx, num_experts=E)
+    y = got[0].detach().clone().requires_grad_()
+    found["gradients"] = not b.combine(y, got[3])[0].requires_grad
+    before = [got[0].clone(), got[3].recv_src_metadata.clone(), got[3].placement.src.clone()]
+    x2, idx2 = tokens(group, seed=9)
+    b.dispatch(x2, idx2, num_experts=E)
+    after = [got[0], got[3].recv_src_metadata, got[3].placement.src]
+    found["its own memory"] = all(torch.equal(p, q) for p, q in zip(before, after))
+    event = EventOverlap(Failed() if group.rank == 0 else None)
+    found["a failed event"] = text_of(
+        lambda: b.dispatch(
+            x, idx, num_experts=E, previous_event=event, allocate_on_comm_stream=True
+        )
+    )
+    odd = x2.as_subclass(Strange) if group.rank == 1 else x2
+    found["a strange object"] = text_of(lambda: b.dispatch(odd, idx2, num_experts=E))
+    late = b.dispatch(x2, idx2, num_experts=E, async_with_compute_stream=True,
+                      defer_epilogue=True)  # fmt: skip
+    b.destroy()
+    found["a late wait"] = text_of(late.wait)
+    found["text for a size"] = text_of(lambda: EPBuffer(group, None, "16", H))
+    return found
+
+
+def test_buffers_nobody_destroys_are_collected():
+    import gc
+    import threading
+    import time
+
+    from ep_comm.buffer import EPBuffer
+    from ep_comm.transport import threads
+
+    before = threading.active_count()
+    for _ in range(5):
+        threads.run(2, lambda group: EPBuffer(group, None, 16, 64, 2).barrier())
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert threading.active_count() <= before

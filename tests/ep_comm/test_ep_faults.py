@@ -17,7 +17,7 @@ def told(backend: str, kind: str, folder: Path, near: int | None = None) -> list
         pytest.skip(f"{backend}: {reason}")
     pool = Pool(backend, 4, near, survive=True)
     try:
-        pool.outcomes("tests.ep_comm.ranks:fault", [(kind, str(folder))] * 4, 15.0)
+        pool.outcomes("tests.ep_comm.ranks:fault", [(kind, str(folder))] * 4, 60.0)
     finally:
         pool.close()
     return [(folder / f"{r}.txt").read_text() for r in (0, 2, 3)]
