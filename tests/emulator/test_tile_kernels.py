@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-pytest.importorskip("tile_kernels", reason="not installed: make environment brings tile-kernels 2.1.0")
+pytest.importorskip("tile_kernels", reason="make environment brings tile-kernels 2.1.0")
 
 from tests.emulator.peer import tile_kernels
 

@@ -33,9 +33,7 @@ def gemm_l0(m, n, k, dtype, trans_a=False, trans_b=True, block=64, accum="float3
     b_tile = (block, k) if trans_b else (k, block)
 
     @T.prim_func
-    def main(
-        a: T.Tensor(a_shape, dtype), b: T.Tensor(b_shape, dtype), c: T.Tensor((m, n), accum)
-    ):
+    def main(a: T.Tensor(a_shape, dtype), b: T.Tensor(b_shape, dtype), c: T.Tensor((m, n), accum)):
         with T.Kernel((m // block) * (n // block)) as bid:
             bm = bid // (n // block)
             bn = bid % (n // block)

@@ -105,13 +105,13 @@ AK_DEFINE_FLOAT16(bfloat16_t, ak::bf16_bits_to_float, ak::float_to_bf16_bits)
   inline auto operator OP(T a, NAME b) {                                \
     return float(a) OP float(b);                                        \
   }
-#define AK_MIXED_ALL(NAME)                                                                     \
-  AK_MIXED(NAME, +)                                                                            \
-  AK_MIXED(NAME, -)                                                                            \
-  AK_MIXED(NAME, *)                                                                            \
-  AK_MIXED(NAME, /)                                                                            \
-  AK_MIXED(NAME, ==) AK_MIXED(NAME, !=) AK_MIXED(NAME, <) AK_MIXED(NAME, <=) AK_MIXED(NAME, >) \
-      AK_MIXED(NAME, >=)
+#define AK_MIXED_ALL(NAME) \
+  AK_MIXED(NAME, +)        \
+  AK_MIXED(NAME, -)        \
+  AK_MIXED(NAME, *)        \
+  AK_MIXED(NAME, /)        \
+  AK_MIXED(NAME, ==)       \
+  AK_MIXED(NAME, !=) AK_MIXED(NAME, <) AK_MIXED(NAME, <=) AK_MIXED(NAME, >) AK_MIXED(NAME, >=)
 AK_MIXED_ALL(half)
 AK_MIXED_ALL(bfloat16_t)
 #undef AK_MIXED_ALL
