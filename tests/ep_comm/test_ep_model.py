@@ -16,6 +16,7 @@ from ep_comm.model.volume import volume
 from ep_comm.routing import expected_parts
 from ep_comm.simulate import simulate
 from ep_comm.size import buffer_size, dispatch_record, total
+from ep_comm.sms import theoretical_sms
 
 MIB = 1 << 21
 
@@ -177,3 +178,21 @@ def test_simulation_is_what_buffers_do(seed):
 def test_simulation_of_many_ranks(ranks):
     s = simulate(ranks, "hybrid", sample=2)
     assert s.ranks == ranks and s.hops == 2 and s.buffer_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("nodes", "near", "rate", "bound", "num"),
+    [(2, 8, 430, 9.70, 16), (2, 8, 191, 6.47, 12), (4, 8, 430, 4.50, 8), (1, 8, 860, 23.24, 32)],
+)
+def test_sms_of_known_machines(nodes, near, rate, bound, num):
+    got = theoretical_sms(256, 8, nodes, near, rate)
+    assert got.bound == pytest.approx(bound, abs=0.006) and got.num_sms == num
+    assert got.num_qps == (16 * num + 1 if nodes > 1 else 9)
+    most = theoretical_sms(256, 8, nodes, near, rate, prefer_overlap_with_compute=False)
+    assert most.num_sms == 64
+
+
+def test_sms_of_one_rank_and_of_no_link():
+    assert theoretical_sms(8, 2, 1, 1, 100.0).num_sms == 4
+    with pytest.raises(ValueError, match="positive GB/s"):
+        theoretical_sms(8, 2, 1, 8, 0.0)
