@@ -54,7 +54,7 @@ def ops() -> dict[str, Op]:
         for here, folders, names in os.walk(component.folder):
             folders[:] = sorted(f for f in folders if f.isidentifier() and f != "__pycache__")
             stems = frozenset(n[:-3] for n in names if n.endswith(".py"))
-            if stems & {"cost", "reference"}:
+            if stems & {"cost", "reference"} and Path(here) != component.folder:
                 parts = (component.name, *Path(here).relative_to(component.folder).parts)
                 name = ".".join(parts)
                 found[name] = Op(name, component.name, Path(here), stems)
