@@ -27,7 +27,7 @@ def backend_available(name: str) -> Available:
 
 def _mpi() -> Available:
     if importlib.util.find_spec("mpi4py") is None:
-        return Available(False, "mpi4py not installed (pip install 'ascendkit[mpi]')")
+        return Available(False, "mpi4py not installed (pip install -e '.[mpi]')")
     if mpiexec() is None:
         return Available(False, "no mpiexec beside this Python or on PATH (pip install mpich)")
     return Available(True)

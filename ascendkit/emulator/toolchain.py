@@ -59,9 +59,7 @@ def template_root() -> Path:
     """Folder that holds ``tl_templates`` of the installed TileLang wheel (used in place)."""
     spec = importlib.util.find_spec("tilelang")
     if spec is None or not spec.submodule_search_locations:
-        raise EmulatorError(
-            "AK-SETUP-001", "tilelang is not installed (pip install 'ascendkit[emu]')"
-        )
+        raise EmulatorError("AK-SETUP-001", "tilelang is not installed (pip install -e '.[emu]')")
     root = Path(spec.submodule_search_locations[0]) / "src"
     if not (root / "tl_templates" / "ascend" / "common.h").exists():
         raise EmulatorError("AK-SETUP-001", "this tilelang has no Ascend backend, wanted 0.1.15")

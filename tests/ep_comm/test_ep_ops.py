@@ -64,7 +64,7 @@ def test_a_backend_that_is_wrong_is_found(monkeypatch, seed):
 
 def compiles(kernel) -> bool:
     """Whether a kernel of sm_90a comes out; skips without the compiler."""
-    pytest.importorskip("tilelang", reason="pip install 'ascendkit[cuda]'")
+    pytest.importorskip("tilelang", reason="pip install -e '.[cuda]'")
     import shutil
 
     if not shutil.which("nvcc"):

@@ -9,7 +9,7 @@ from tests.house.helpers import ROOT, python
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_an_example_runs_and_says_what_it_did(path) -> None:
-    pytest.importorskip("tilelang", reason="needs tilelang: pip install 'ascendkit[emu]'")
+    pytest.importorskip("tilelang", reason="needs tilelang: pip install -e '.[emu]'")
     done = python(str(path), env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
     assert "__global__" in done.stdout

@@ -70,7 +70,7 @@ def test_every_backend_answers_and_a_typo_names_the_nearest() -> None:
 
 
 def test_mpi_without_a_launcher_says_so(bare: Path, monkeypatch) -> None:
-    pytest.importorskip("mpi4py", reason="needs mpi4py: pip install 'ascendkit[mpi]'")
+    pytest.importorskip("mpi4py", reason="needs mpi4py: pip install -e '.[mpi]'")
     monkeypatch.setattr(sys, "executable", str(bare / "python"))
     assert "no mpiexec" in backends.backend_available("mpi").reason
 

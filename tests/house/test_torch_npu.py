@@ -16,7 +16,7 @@ import pytest
 
 from tests.house.helpers import python
 
-pytest.importorskip("torch", reason="needs torch: pip install 'ascendkit[torch]'")
+pytest.importorskip("torch", reason="needs torch: pip install -e '.[torch]'")
 
 LIBRARY = "libhccl.so"
 ENTRY_POINT = "[torch.backends]\ntorch_npu = torch_npu:_autoload\n"

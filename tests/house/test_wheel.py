@@ -14,8 +14,8 @@ import pytest
 from ascendkit.registry import components, ops
 from tests.house.helpers import ROOT, clean_env, python, tracked
 
-pytest.importorskip("build", reason="needs the build package: pip install 'ascendkit[dev]'")
-pytest.importorskip("hatchling", reason="needs hatchling: pip install 'ascendkit[dev]'")
+pytest.importorskip("build", reason="needs the build package: pip install -e '.[dev]'")
+pytest.importorskip("hatchling", reason="needs hatchling: pip install -e '.[dev]'")
 
 # The wheel is built once, by the worker that gets all of these.
 pytestmark = pytest.mark.xdist_group("wheel")

@@ -1,7 +1,7 @@
 """topk_gate beside torch.topk and tile-kernels' topk_gate: same inputs, equal outputs, one run.
 
 ``python -m tests.tilekernels.bench_topk_gate results/topk_gate_h200.jsonl`` on a machine with a GPU
-and ``pip install 'ascendkit[cuda,peers]'``. One line a shape and function: median microseconds of a
+and ``pip install -e '.[cuda,peers]'``. One line a shape and function: median microseconds of a
 call inside a CUDA graph that walks over distinct input and output sets.
 """
 
