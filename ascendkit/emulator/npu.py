@@ -52,6 +52,22 @@ def _device_mode() -> Any:
     return Mode()
 
 
+def _absent_module() -> types.ModuleType:
+    """A ``torch.npu`` without devices. The name of a device kind cannot be taken back, and torch
+    looks for its module from then on (when it compiles, or seeds)."""
+    module = types.ModuleType("torch.npu")
+    answers: dict[str, Any] = {
+        "is_available": lambda: False,
+        "is_initialized": lambda: False,
+        "device_count": lambda: 0,
+        "current_device": lambda: 0,
+        "manual_seed_all": lambda seed: None,
+        "_is_in_bad_fork": lambda: False,
+    }
+    module.__dict__.update(answers)
+    return module
+
+
 def _npu_module(cores: int) -> types.ModuleType:
     """A ``torch.npu`` with what probing code asks."""
     module = types.ModuleType("torch.npu")
@@ -102,10 +118,12 @@ def as_npu(cores: int = CORES) -> Iterator[None]:
     def with_node(path: Any) -> bool:
         return path == DEVICE_NODE or exists(path)
 
+    if not hasattr(torch, "npu"):
+        torch.npu = _absent_module()
     with ExitStack() as stack:
         stack.enter_context(active(cores))
         stack.enter_context(mock.patch("os.path.exists", with_node))
-        stack.enter_context(mock.patch.object(torch, "npu", _npu_module(cores), create=True))
+        stack.enter_context(mock.patch.object(torch, "npu", _npu_module(cores)))
         stack.enter_context(_device_mode())
         for probe in _cached_probes():
             probe.cache_clear()
