@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +32,11 @@ def pool() -> Iterator[Callable[..., Pool]]:
     for one in _pools.values():
         one.close()
     _pools.clear()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker for all of them: they start many processes and look at what /dev/shm holds."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.xdist_group("ep_comm"))
