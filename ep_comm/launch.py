@@ -24,6 +24,8 @@ BACKENDS = ("threads", "mpi", "gloo")
 """Backends that need no accelerator."""
 POLL_S = 0.005
 LAST_S = 1.0
+AFTER_ERROR_S = 20.0
+"""How long ranks may go on once one has raised: they may be waiting for it."""
 OUTLIVE = ("sh", "-c", "trap '' USR1; \"$@\"; exit 0", "sh")
 """Before a rank's command: MPICH's process manager ends all ranks, cleanup or not, about one time
 in four when it sees one die of a signal, and tells the others by SIGUSR1. So it sees a shell that
@@ -63,9 +65,10 @@ class Pool:
     ) -> list[Any]:
         """``function`` (``module:name``) on every rank; results by rank, errors as RankError."""
         got = self.outcomes(function, args, timeout_s)
-        for one in got:
-            if isinstance(one, RankError):
-                raise one
+        errors = [one for one in got if isinstance(one, RankError)]
+        if errors:
+            # A rank that misses a peer says less than the peer's own error.
+            raise min(errors, key=lambda e: e.kind in ("PeerTimeout", "PeerFailed"))
         return got
 
     def outcomes(
@@ -84,7 +87,12 @@ class Pool:
         task.with_suffix(".part").rename(task)
         places = [self._folder / f"result-{self._number}-{r}.pt" for r in range(self.ranks)]
         deadline = time.monotonic() + timeout_s
+        seen: set[Path] = set()
         while (left := sum(not p.exists() for p in places)) > 0:
+            fresh = {p for p in places if p.exists()} - seen
+            if any(torch.load(p, weights_only=False)[0] for p in fresh):
+                deadline = min(deadline, time.monotonic() + AFTER_ERROR_S)
+            seen |= fresh
             dead = all(p.poll() is not None for p in self._processes)
             if dead or time.monotonic() > deadline:
                 break
@@ -93,12 +101,14 @@ class Pool:
                 deadline = min(deadline, time.monotonic() + LAST_S)
             time.sleep(POLL_S)
         missing = [r for r, p in enumerate(places) if not p.exists()]
+        found = [torch.load(p, weights_only=False) if p.exists() else None for p in places]
+        got = [RankError(r, *f[1]) if f and f[0] else f and f[1] for r, f in enumerate(found)]
         if missing and not self._survive:
             told = self._told()
             self.close()
-            raise RuntimeError(f"{function}: no answer from ranks {missing}: {told}")
-        found = [torch.load(p, weights_only=False) if p.exists() else None for p in places]
-        return [RankError(r, *f[1]) if f and f[0] else f and f[1] for r, f in enumerate(found)]
+            if not any(isinstance(g, RankError) for g in got):
+                raise RuntimeError(f"{function}: no answer from ranks {missing}: {told}")
+        return got
 
     def close(self) -> None:
         """End the processes and remove the folder."""

@@ -77,24 +77,25 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
         "combine": lambda: buffer.combine(y, handle),
     }
     row = rows.shape[1] * rows.element_size() + (4 * recv[1].shape[1] if shape.fp8 else 0)
-    received, sent = handle.num_recv_tokens, int(handle.path.hops[0].counts[group.rank].sum())
-    own = int(handle.path.hops[0].counts[group.rank, handle.path.hops[0].transport.rank])
+    received = handle.num_recv_tokens
+    sent, out, back = _rows(handle)
+    one_hop = len(handle.path.hops) == 1
     # A row is written to its receiver and copied to its place: as many bytes, as one copy.
     source = torch.ones(max(received + sent, 1), row, dtype=torch.uint8, device=device)
     target = torch.zeros_like(source)
     calls["memcpy"] = lambda: target.copy_(source)
     calls["fresh_copy"] = source.clone
-    if hasattr(buffer.grid.whole, "write_rows") and len(handle.path.hops) == 1:
+    if hasattr(buffer.grid.whole, "write_rows") and one_hop:
         calls["copies"] = _copies(handle, x[0] if shape.fp8 else x, target)
-    if device != "cpu" or group.backend == "gloo":
+    if one_hop and (device != "cpu" or group.backend == "gloo"):
         calls["all_to_all"] = _baseline(buffer, rows, handle)
     moved = {
-        "dispatch": (received * row, (sent - own) * row),
-        "combine": (received * 2 * shape.hidden, (received - own) * 2 * shape.hidden),
+        "dispatch": (received * row, out * row),
+        "combine": (received * 2 * shape.hidden, back * 2 * shape.hidden),
         "memcpy": (len(source) * row, 0),
         "fresh_copy": (len(source) * row, 0),
         "copies": ((sent + received) * rows.shape[1] * rows.element_size(), 0),
-        "all_to_all": (received * row, (sent - own) * row),
+        "all_to_all": (received * row, out * row),
     }
     found = []
     for name, call in calls.items():
@@ -106,6 +107,18 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
         )  # fmt: skip
     buffer.destroy()
     return found
+
+
+def _rows(handle: Any) -> tuple[int, int, int]:
+    """Rows this rank writes in all hops, how many of them to peers, how many it sends back."""
+    sent = out = back = 0
+    for hop in handle.path.hops:
+        me = hop.transport.rank
+        own = int(hop.counts[me, me])
+        sent += int(hop.counts[me].sum())
+        out += int(hop.counts[me].sum()) - own
+        back += int(hop.counts[:, me].sum()) - own
+    return sent, out, back
 
 
 def _copies(handle: Any, x: torch.Tensor, target: torch.Tensor) -> Call:
@@ -131,8 +144,6 @@ def _baseline(buffer: EPBuffer, rows: torch.Tensor, handle: Any) -> Call:
     import torch.distributed as dist
 
     counts = handle.path.hops[0].counts
-    if len(handle.path.hops) > 1:
-        raise ValueError("all_to_all baseline: direct mode only (scaleup_ranks = ranks)")
     sends, receives = counts[buffer.rank].tolist(), counts[:, buffer.rank].tolist()
     width = rows.shape[1] * rows.element_size()
     out = torch.empty((sum(receives), width), dtype=torch.uint8, device=rows.device)

@@ -77,3 +77,12 @@ def test_refusals_are_one_line(args, text):
 def test_importing_costs_no_torch():
     code = "import ep_comm, ep_comm.size, ep_comm.model, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("scaleup", [0, 2])
+def test_bench_of_emulated_nodes(scaleup):
+    args = ("tokens=16", "hidden=256", "experts=16", "repeats=1", "ranks=4")
+    got = records("bench", "backend=threads", f"scaleup={scaleup}", *args)
+    by_name = {r["what"]: r for r in got}
+    assert by_name["dispatch"]["wire_bytes"] > 0 and by_name["combine"]["wire_bytes"] > 0
+    assert ("copies" in by_name) == (scaleup == 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_comm.launch import Pool, available
+from ep_comm.launch import Pool, RankError, available
 
 
 def told(backend: str, kind: str, folder: Path, near: int | None = None) -> list[str]:
@@ -49,3 +49,23 @@ def test_a_late_rank(tmp_path):
         assert "PeerTimeout" in first and "rank 1 (alive" in first, text
         assert "last call dispatch" in first, text
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.mpi
+def test_the_rank_that_failed_is_the_one_that_is_reported():
+    reason = available("mpi")
+    if reason:
+        pytest.skip(f"mpi: {reason}")
+    start = time.monotonic()
+    with Pool("mpi", 2) as pool, pytest.raises(RankError, match="rank 1: KeyError: 'alone'"):
+        pool.run("tests.ep_comm.test_ep_faults:alone", [()] * 2)
+    assert time.monotonic() - start < 60
+
+
+def alone(group):
+    from tests.ep_comm.ranks import buffer
+
+    b = buffer(group, num_cpu_timeout_secs=300)
+    if group.rank == 1:
+        raise KeyError("alone")
+    b.barrier()
