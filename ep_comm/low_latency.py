@@ -131,7 +131,7 @@ def low_latency_combine(
     """
     import torch
 
-    routing = handle.routing
+    routing: Any = handle.routing
     rows: Any = x
     if routing is not None and isinstance(x, torch.Tensor) and x.dim() == 3:
         sizes = routing.num_recv_tokens_per_expert_list
@@ -139,7 +139,7 @@ def low_latency_combine(
     call = WeightedCombine(
         buffer, rows, routing, None, None, True, True, None, False,
         name="low_latency_combine", weights=topk_weights, given_idx=topk_idx,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
     late = buffer.run_call(call, None, True, True)
     made = out if out is not None else x.new_empty((topk_idx.shape[0], x.shape[-1]))
 
