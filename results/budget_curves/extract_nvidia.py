@@ -274,7 +274,9 @@ HEADER = """\
 # Its tables are taken inside CUDA graphs, so the floor of a graph node is in every figure.
 schema: ascendkit.kernels.v1
 floor_us: 0.99
+floor_source: graph_node
 sources:
+  graph_node: {ref: 'smallest kernel in a CUDA graph, 0.99 us a node, measured on H200 2026-11-29', kind: transferred from H200}
   aic_gemm: {ref: 'github ai-dynamo/aiconfigurator @095f58a systems/data/*/gemm/sglang/0.5.14 (DeepGEMM, cuBLAS, FlashInfer)', kind: 'measured by the project, read'}
   aic_moe: {ref: 'same, moe/trtllm/1.3.0rc20, balanced routing; fastest kernel of the table', kind: 'measured by the project, read'}
   aic_wide_moe: {ref: 'same, moe/sglang/0.5.10 wide-EP tables, uniform routing', kind: 'measured by the project, read'}

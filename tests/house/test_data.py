@@ -99,3 +99,14 @@ def test_aliases_name_keys_that_exist_and_none_twice() -> None:
     for group in groups.values():
         names = [str(n).lower() for key, others in group.items() for n in (key, *others)]
         assert len(names) == len(set(names))
+
+
+def test_a_floor_of_a_kernel_table_has_a_source() -> None:
+    floored = [
+        t
+        for t in map(load_yaml, (configs() / "data" / "kernels").glob("*.yaml"))
+        if "floor_us" in t
+    ]
+    assert floored
+    for kernels in floored:
+        assert kernels["sources"][kernels["floor_source"]]["ref"]
