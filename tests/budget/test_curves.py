@@ -23,8 +23,8 @@ def test_every_row_has_a_device_a_source_and_a_time(key):
     assert key in devices()
     for file in files(key):
         assert set(file) <= {
-            "schema", "donors", "sources", "floors", "floor_us", "floor_source", "series", "rows", "contention",
-            "calibration", "collective_kept",
+            "schema", "donors", "sources", "floors", "floor_us", "floor_source", "series", "rows",
+            "contention", "calibration", "collective_kept",
         }  # fmt: skip
         for source in file.get("sources", {}).values():
             assert set(source) == {"ref", "kind"} and all(source.values())
