@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from pathlib import Path
 
@@ -10,8 +11,13 @@ from ascendkit.bench.record import Record, from_json
 
 
 def append(path: Path, record: Record) -> None:
-    """Add one line. Several processes may append to one file; a full disk leaves it as it was."""
-    line = (record.to_json() + "\n").encode()
+    """Add a record. Several processes may append to one file; a full disk leaves it as it was."""
+    append_line(path, record.to_json())
+
+
+def append_line(path: Path, text: str) -> None:
+    """Add one line of JSON, whole or not at all."""
+    line = (text + "\n").encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
@@ -25,12 +31,26 @@ def append(path: Path, record: Record) -> None:
 
 
 def load(path: Path) -> list[Record]:
-    """All records of a file; ValueError with file and line for the first that is not legal."""
+    """The timed records of a file, without lines that say they are of another kind.
+
+    Raises:
+        ValueError: with file and line, for the first that is not legal.
+    """
     found = []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                found.append(from_json(line))
+                if not _of_another_kind(line):
+                    found.append(from_json(line))
             except ValueError as e:
                 raise ValueError(f"{path}:{number}: {e}") from None
     return found
+
+
+def _of_another_kind(line: str) -> bool:
+    """Timed records carry no key ``record``; every other kind of line names itself by it."""
+    try:
+        raw = json.loads(line)
+    except json.JSONDecodeError:
+        return False
+    return isinstance(raw, dict) and isinstance(raw.get("record"), str)

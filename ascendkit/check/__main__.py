@@ -26,10 +26,25 @@ def main(argv: list[str]) -> int:
     seed = _seed(config["seed"])
     file = _record_file(config["record"])
     plan = make(*(config[k] for k in ("component", "op", "platform", "level", "loop")))
-    return _run(plan, seed, file, config["output"])
+    code, outcomes = _run(plan, seed, file, config["output"])
+    if file is not None:
+        _book(file, outcomes, config["level"], seed, argv)
+    return code
 
 
-def _run(plan: Plan, seed: int, file: Path | None, output: str) -> int:
+def _book(file: Path, outcomes: list[Outcome], level: str, seed: int, argv: list[str]) -> None:
+    """How many cases passed, beside the records of what was timed."""
+    from ascendkit.bench.environment import commit, device_name
+    from ascendkit.check.tally import append, tallies
+    from ascendkit.dispatch import DEVICE_OF_PLATFORM
+
+    ran = {o.platform for o in outcomes} & set(DEVICE_OF_PLATFORM)
+    devices = {p: device_name(DEVICE_OF_PLATFORM[p]) for p in ran}
+    command = " ".join(["python -m ascendkit.check", *argv])
+    append(file, tallies(outcomes, level, seed, devices, commit(), command))
+
+
+def _run(plan: Plan, seed: int, file: Path | None, output: str) -> tuple[int, list[Outcome]]:
     from ascendkit.bench import Ceilings, append
     from ascendkit.check import report
     from ascendkit.check.correctness import check_case
@@ -60,7 +75,7 @@ def _run(plan: Plan, seed: int, file: Path | None, output: str) -> int:
     code = int(failed or not ran)
     show = report.as_json if output == "json" else report.as_table
     show(plan, outcomes, measured, seed, code)
-    return code
+    return code, outcomes
 
 
 def _seed(given: Any) -> int:

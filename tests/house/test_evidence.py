@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ascendkit.bench.record import Record
-from ascendkit.doctor.evidence import last_figures
+from ascendkit.check.outcome import FAIL, PASS, SKIP, Outcome
+from ascendkit.check.tally import Tally, from_json, tallies
+from ascendkit.doctor.evidence import last_figures, last_verdicts
 
 
 def record(p50: float, platform: str = "cuda", ceiling: float | None = 4000.0) -> str:
@@ -54,3 +56,34 @@ def test_a_broken_record_names_file_and_line(tmp_path: Path, line: str) -> None:
     (tmp_path / "a.jsonl").write_text(f"{record(1)}\n{line}\n")
     with pytest.raises(ValueError, match=r"a\.jsonl:2"):
         last_figures(tmp_path)
+
+
+def outcomes(*statuses: str) -> list[Outcome]:
+    return [Outcome("kit.op", "cuda", f"case{i}", s, judge="NumPy") for i, s in enumerate(statuses)]
+
+
+def test_a_run_leaves_a_verdict_an_op_and_platform(tmp_path: Path) -> None:
+    ran = outcomes(PASS, PASS, FAIL, SKIP)
+    (one,) = tallies(ran, "core", 7, {"cuda": "NVIDIA H200"}, "0123456789abcdef", "check")
+    assert (one.passed, one.failed, one.skipped, one.judge) == (2, 1, 1, "NumPy")
+    assert from_json(one.to_json()) == one
+    (tmp_path / "a.jsonl").write_text(f"{record(7)}\n{one.to_json()}\n")
+    want = "2 of 3, 1 not served (core; NVIDIA H200; 0123456789ab)"
+    assert last_verdicts(tmp_path) == {("kit.op", "cuda"): want}
+    assert set(last_figures(tmp_path)) == {("kit.op", "cuda")}
+
+
+@pytest.mark.parametrize("change", [{"passed": -1}, {"passed": True}, {"op": 3}, {"more": 1}])
+def test_a_broken_verdict_names_file_and_line(tmp_path: Path, change: dict) -> None:
+    good = Tally("kit.op", "cuda", "core", 1, 0, 0, "", 1, "H200", "c", "check").to_json()
+    bad = json.dumps(json.loads(good) | change)
+    (tmp_path / "a.jsonl").write_text(f"{good}\n{bad}\n")
+    with pytest.raises(ValueError, match=r"a\.jsonl:2"):
+        last_verdicts(tmp_path)
+
+
+def test_a_components_own_kinds_of_record_are_read_as_it_says(tmp_path: Path) -> None:
+    form = {"op": "kit.op", "platform": "cuda", "where": {"what": "x"}, "text": "{us:.3g} us"}
+    lines = [{"record": "own", "what": what, "us": us} for what, us in (("x", 1.2345), ("y", 9))]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert last_figures(tmp_path, {"own": [form]}) == {("kit.op", "cuda"): "1.23 us"}
