@@ -1,19 +1,29 @@
 """From a public function to the implementation that serves it.
 
 The public function of an op checks its arguments and calls :func:`call`. Eager calls go straight to
-the implementation; under ``torch.compile``, fake tensors or functorch they go through the op's
-``torch.library`` registration, which is made on first use (see :mod:`ascendkit.library`).
+the implementation; under ``torch.compile``, fake tensors, functorch, or where a gradient is wanted
+they go through the op's ``torch.library`` registration, which is made on first use (see
+:mod:`ascendkit.library`).
+
+Outputs are what ``SCHEMA`` says (see :mod:`ascendkit.schema`): one tensor, or a tuple. An output
+nobody wants is None in the tuple that ``allocate`` gives, that a caller passes as ``out``, and that
+the implementation's ``run(*args, out=...)`` receives; a registered op, which must return tensors,
+gives an empty one in its place. An op that works in place has no outputs: ``run`` receives
+``out=None``. An argument that is read and written, and whose op has a gradient, is better an input
+and an output of the schema: the public function passes the caller's tensor as that output (eager),
+or copies the result into it (:func:`traced`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ascendkit import platform as platforms
 from ascendkit.op import FILE_OF_PLATFORM, Case, Op
 from ascendkit.registry import op as find
+from ascendkit.schema import outputs, parse
 
 if TYPE_CHECKING:
     import torch
@@ -35,11 +45,13 @@ def call(
     Args:
         args: positional arguments of the op's ``SCHEMA``.
         params: what ``supports`` needs to know of them.
-        out: caller's output tensor, already checked; written in place.
+        out: caller's output, or a tuple with every output (None for one that is not wanted),
+            already checked; written in place.
         platform: a platform the caller forces.
 
     Raises:
-        ValueError: the platform does not match the tensors' device, or cannot serve the case.
+        ValueError: the platform does not match the tensors' device, or cannot serve the case; or
+            ``out`` is given where a gradient is wanted.
     """
     import torch
 
@@ -52,12 +64,15 @@ def call(
     if kind != "meta":
         _check_device(op, tensors, chosen)
         check_support(op, chosen, params)
-    if _traced(torch, tensors):
+    wanted = _gradient_wanted(torch, op, tensors)
+    if wanted and out is not None:
+        raise ValueError(f"{op.name}: got out= and an input that requires a gradient, wanted one")
+    if wanted or traced(tensors):
         from ascendkit import library
 
         if out is None:
             return library.functional(name)(*args, chosen)
-        library.mutating(name)(*args, out, chosen)
+        library.mutating(name)(*args, *outputs(out), chosen)
         return out
     return run(op, chosen, args, out)
 
@@ -68,11 +83,15 @@ def run(op: Op, platform: str, args: tuple[Any, ...], out: Any = None) -> Any:
         result = op.load("reference").reference(*args)
         if out is None:
             return result
-        out.copy_(result)
+        for mine, theirs in zip(outputs(out), outputs(result), strict=True):
+            if mine is not None:
+                mine.copy_(theirs)
         return out
+    module = op.load()
     if out is None:
-        out = op.load().allocate(*args)
-    if out.numel() == 0:
+        out = module.allocate(*args)
+    written = (*outputs(out), *parse(module.SCHEMA).written(args))
+    if not any(t is not None and t.numel() for t in written):
         return out
     with _emulated() if platform == "emulator" else nullcontext():
         op.load(FILE_OF_PLATFORM[platform]).run(*args, out=out)
@@ -102,7 +121,7 @@ def _into_graph(torch: Any, name: str, args: tuple[Any, ...], platform: str, out
     flat = name.replace(".", "_")
     if out is None:
         return getattr(torch.ops.ascendkit, flat)(*args, platform)
-    getattr(torch.ops.ascendkit, f"{flat}_out")(*args, out, platform)
+    getattr(torch.ops.ascendkit, f"{flat}_out")(*args, *outputs(out), platform)
     return out
 
 
@@ -111,7 +130,8 @@ def _registered(name: str, device_type: str | None, platform: str | None) -> str
     from ascendkit import library
 
     library.functional(name)
-    library.mutating(name)
+    if library.has_outputs(name):
+        library.mutating(name)
     return platforms.current(device_type, platform)
 
 
@@ -119,10 +139,20 @@ def _registered(name: str, device_type: str | None, platform: str | None) -> str
 _registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-def _traced(torch: Any, tensors: list[torch.Tensor]) -> bool:
-    """Whether something between us and the hardware looks at the call."""
+def traced(tensors: Iterable[torch.Tensor]) -> bool:
+    """Whether something between a caller of these tensors and the hardware looks at the call."""
+    import torch
+
+    if torch.compiler.is_compiling():
+        return True
     plain = all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors)
     return not plain or bool(torch._C._len_torch_dispatch_stack())
+
+
+def _gradient_wanted(torch: Any, op: Op, tensors: Iterable[torch.Tensor]) -> bool:
+    if not op.has("backward") or not torch.is_grad_enabled():
+        return False
+    return any(t.requires_grad for t in tensors)
 
 
 def _emulated() -> Any:

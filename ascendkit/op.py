@@ -11,7 +11,11 @@ file                    what it gives
 ``cases.py``            ``CONTRACT``, ``cases()``, ``inputs(case)``
 ``cuda.py``             ``supports(case) -> Support``, ``run(*args, out=...)``
 ``ascend.py``           the same for the NPU and, unchanged, the emulator
+``backward.py``         ``setup_context``, ``backward``: the gradient (see ``ascendkit.library``)
 ======================  ==========================================================================
+
+Ops with several outputs, optional ones, or arguments they write: see ``ascendkit.schema`` and
+``ascendkit.dispatch``.
 
 A collective case has ``ranks > 1``: ``inputs`` gives one tuple of arguments a rank; ``reference``
 and ``oracle`` take the list of them and give the list of results.

@@ -22,6 +22,7 @@ from ascendkit.check.outcome import FAIL, PASS, Finding, Outcome, describe, fail
 from ascendkit.dispatch import DEVICE_OF_PLATFORM
 from ascendkit.errors import bad_value
 from ascendkit.op import Case, Op
+from ascendkit.schema import parse
 from ascendkit.testing.compare import compare
 from ascendkit.testing.draw import sub_seed
 from ascendkit.testing.memory import copied
@@ -83,14 +84,17 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     faults = runs.faults(op.contract, verdict, judge)
     if platform == "reference" and allocate is not None:
         # The reference makes its own outputs; traced programs are promised those of allocate.
-        faults += filter(None, [layout(function(*mine, platform=platform), allocate(*mine))])
+        told = allocate(*mine)
+        faults += filter(None, [layout(function(*mine, platform=platform), told)])
     return _finding(faults, judged_by, verdict, runs.covered)
 
 
 def _judge(op: Op, platform: str, args: tuple[Any, ...]) -> tuple[Callable[[Any], Verdict], str]:
     if platform == "reference":
         return lambda got: oracle.judge(op, args, got), oracle.name_of(op)
-    want = op.load("reference").reference(*copied(args))
+    given = copied(args)
+    returned = op.load("reference").reference(*given)
+    want = parse(getattr(op.load(), "SCHEMA", "")).results(returned, given)
     return lambda got: compare(op.contract, got, want), "reference"
 
 

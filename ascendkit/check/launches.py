@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from ascendkit.op import Contract
+from ascendkit.schema import parse
 from ascendkit.testing.bits import steps
 from ascendkit.testing.compare import bitwise
 from ascendkit.testing.memory import POISONS, Guarded, copied, tensors
@@ -28,7 +29,7 @@ class Launches:
     Args:
         function: the op's public function.
         module: the op's package, for its ``allocate`` and ``SCHEMA``; ``!`` in the schema marks
-            arguments that are written on purpose.
+            arguments that are written on purpose. They count as results, after what is returned.
         args: on the device already; used as they are, both times.
         platform: passed on.
     """
@@ -38,7 +39,7 @@ class Launches:
     ) -> None:
         self.results: list[Any] = []
         self._faults: list[str] = []
-        self._mutates = "!" in getattr(module, "SCHEMA", "")
+        self._schema = parse(getattr(module, "SCHEMA", ""))
         self._args, self._before = args, copied(args)
         allocate = getattr(module, "allocate", None)
         takes_out = "out" in inspect.signature(function).parameters
@@ -63,7 +64,7 @@ class Launches:
             ]
             masks = [g.unwritten(pattern) for g in guards]
             left = [a & b for a, b in zip(left, masks)] if pattern != POISONS[0] else masks
-            self.results.append(copied(result))
+            self.results.append(copied(self._schema.results(result, args)))
             self._inputs_after()
         self.covered = bool(guards)
         self._faults += [_coverage(i, mask) for i, mask in enumerate(left) if bool(mask.any())]
@@ -87,11 +88,10 @@ class Launches:
         return found
 
     def _inputs_after(self) -> None:
-        """Book changed inputs; give an op that may change them fresh ones for its next call."""
-        if self._mutates:
-            for now, then in zip(tensors(self._args), tensors(self._before)):
-                now.copy_(then)
-            return
+        """Book changed inputs; renew those the op writes on purpose for its next call."""
+        written = (self._schema.written(a) for a in (self._args, self._before))
+        for now, then in zip(*map(tensors, written)):
+            now.copy_(then)
         verdict = _bitwise(self._args, self._before)
         if not verdict:
             self._faults.append(f"inputs changed: {verdict.message}")

@@ -6,6 +6,9 @@ holds them exactly; packed fp4 as bytes. Returned floats are rounded once to the
 oracle that answers for the bits of a narrow float returns unsigned integers of its width (or an
 ml_dtypes array).
 
+An op that writes arguments (``!`` in its ``SCHEMA``) leaves them in the arrays it was given; a
+result is then the tuple of what it returns, followed by those.
+
 ``invariants(result, *args)`` may stand beside or instead of it, where no single answer is right
 (random numbers, sets): it yields a sentence for every rule the result breaks.
 """
@@ -17,6 +20,7 @@ from typing import Any
 
 from ascendkit.errors import bad_type, bad_value
 from ascendkit.op import Op
+from ascendkit.schema import parse
 from ascendkit.testing.bits import is_packed
 from ascendkit.testing.compare import compare
 from ascendkit.testing.verdict import Verdict
@@ -47,7 +51,9 @@ def judge(op: Op, args: tuple[Any, ...], got: Any) -> Verdict:
         if broken:
             return Verdict(False, "; ".join(map(str, broken)), "invariants", len(broken))
     if oracle is not None:
-        want = to_torch(oracle(*to_numpy(args)), got)
+        arrays = to_numpy(args)
+        answer = parse(getattr(op.load(), "SCHEMA", "")).results(oracle(*arrays), arrays)
+        want = to_torch(answer, got)
         verdict = compare(op.contract, got, want)
     return verdict
 

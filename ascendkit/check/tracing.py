@@ -14,6 +14,7 @@ from typing import Any
 from ascendkit import library
 from ascendkit.check.outcome import FAIL, PASS, Outcome, describe
 from ascendkit.op import Case, Op
+from ascendkit.schema import outputs
 from ascendkit.testing.draw import sub_seed
 from ascendkit.testing.memory import copied
 
@@ -39,9 +40,9 @@ def check_traces(op: Op, case: Case, seed: int) -> Outcome:
         module = op.load()
         args = _complete(module, op.inputs(case, sub_seed(seed, op.name, case.name)))
         calls: list[tuple[Any, tuple[Any, ...]]] = [(library.functional(op.name), args)]
-        out = module.allocate(*args)
-        if isinstance(out, torch.Tensor):
-            calls.append((library.mutating(op.name), (*args, out)))
+        if library.has_outputs(op.name):
+            out = outputs(module.allocate(*args))
+            calls.append((library.mutating(op.name), (*args, *out)))
         for registered, given in calls:
             torch.library.opcheck(registered, (*copied(given), "reference"))
     except (Exception, SystemExit) as e:

@@ -85,8 +85,16 @@ def test_an_output_that_happens_to_look_like_poison_is_not_unwritten(pattern):
 
 def test_an_op_may_declare_what_it_changes(toy, seed):
     init = toy.files["__init__"].replace("Tensor x", "Tensor(a!) x")
-    op = toy("inplace", __init__=init, ascend=ascend("out.copy_(x * k)", "x.zero_()"))
-    assert run(op, seed).status == "pass"
+    both = {
+        "__init__": init,
+        "reference": "def reference(x, k):\n    y = x * k\n    x.zero_()\n    return y\n",
+        "oracle": "def oracle(x, k):\n    y = x * k\n    x[:] = 0\n    return y\n",
+    }
+    op = toy("inplace", **both, ascend=ascend("out.copy_(x * k)", "x.zero_()"))
+    for platform in ("reference", "emulator"):
+        assert run(op, seed, platform=platform).status == "pass"
+    op = toy("forgets", **both, ascend=ascend("out.copy_(x * k)", "x[1:].zero_()"))
+    assert "output[1]: 1 of 33 differ" in run(op, seed).message
 
 
 def test_nondeterministic_ops_are_judged_twice_instead(toy, seed):

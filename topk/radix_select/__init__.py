@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ascendkit import dispatch
@@ -23,23 +22,6 @@ SCHEMA = (
 )
 
 _name = "topk.radix_select"
-
-
-class Outputs(tuple[Any, ...]):
-    """(values, indices), with what dispatch asks of an output."""
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """Elements a call has to write; values are never written alone."""
-        return int(self[1].numel())
-
-    def copy_(self, other: Iterable[Any]) -> Outputs:
-        """Fill from another pair; values that are not wanted are None in both."""
-        for mine, theirs in zip(self, other):
-            if mine is not None:
-                mine.copy_(theirs)
-        return self
 
 
 def topk(
@@ -156,7 +138,7 @@ def allocate(
     return_value: bool = True,
     page_table: torch.Tensor | None = None,
     page_size: int = 1,
-) -> Outputs:
+) -> tuple[torch.Tensor | None, torch.Tensor]:
     """The outputs of a call, not filled; values are None where none are wanted."""
     import torch
 
@@ -164,12 +146,10 @@ def allocate(
     values = input.new_empty(shape) if return_value else None
     if output_idx is None:
         output_idx = input.new_empty(shape, dtype=indices_type or torch.int64)
-    return Outputs((values, output_idx))
+    return values, output_idx
 
 
 def _call(args: tuple[Any, ...], output_idx: torch.Tensor | None, platform: str) -> Any:
-    import torch
-
     input, topk, sorted = args[:3]
     params = {
         "rows": input.shape[0],
@@ -178,7 +158,7 @@ def _call(args: tuple[Any, ...], output_idx: torch.Tensor | None, platform: str)
         "dtype": str(input.dtype).removeprefix("torch."),
         "sorted": sorted,
     }
-    if dispatch._traced(torch, [t for t in (input, output_idx) if t is not None]):
+    if dispatch.traced(t for t in (input, output_idx) if t is not None):
         # An operator of a traced program returns tensors, never None.
         args = (*args[:12], True, *args[13:])
         values, indices = dispatch.call(_name, args, params, platform=platform)
