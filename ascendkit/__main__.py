@@ -35,12 +35,8 @@ def main() -> None:
         cli.fail(str(unknown("command", name, commands())))
     sys.argv = [f"ascendkit {name}", *rest]
     if name in SMALL:
-        try:
-            cli.run(importlib.import_module(f"ascendkit.doctor.{name}").main)
-        except ModuleNotFoundError as e:
-            # A broken installation is what doctor is asked about most: no traceback then.
-            print(f"error: {e}; a base package is missing: pip install ascendkit", file=sys.stderr)
-            raise SystemExit(1) from None
+        # Imported inside run(): a broken installation is what doctor is asked about most.
+        cli.run(lambda rest: importlib.import_module(f"ascendkit.doctor.{name}").main(rest))
     runpy.run_module(f"ascendkit.{name}", run_name="__main__", alter_sys=True)
 
 

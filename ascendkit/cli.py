@@ -24,8 +24,10 @@ from ascendkit.errors import bad_value, unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 USAGE_ERROR = 2
+BASE_PACKAGES = ("hydra", "omegaconf", "rich", "yaml")
 HELP = ("-h", "--help", "help")
 
 
@@ -78,6 +80,11 @@ def run(main: Callable[[list[str]], int]) -> NoReturn:
             sys.stdout.flush()
     except (ValueError, TypeError) as e:
         fail(str(e))
+    except ModuleNotFoundError as e:
+        if (e.name or "").partition(".")[0] not in BASE_PACKAGES:
+            raise
+        # From a checkout without an installation: no traceback for what one command cures.
+        fail(f"{e}; a base package is missing: pip install ascendkit", 1)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:
@@ -113,6 +120,13 @@ def console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else 160
     return Piped(stderr=stderr, width=width, highlight=False)
+
+
+def plain_table() -> Table:
+    """A table without lines: readable in a terminal, in a log and in a pasted issue."""
+    from rich.table import Table
+
+    return Table(box=None, header_style="bold", pad_edge=False)
 
 
 def print_help(config_name: str) -> None:

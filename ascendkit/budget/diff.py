@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from ascendkit.budget.step import Step
+from ascendkit.cli import plain_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def waterfall(a: Step, b: Step) -> list[Bar]:
 
 def print_diff(console: Console, a: Step, b: Step, names: tuple[str, str]) -> None:
     """A table of the bars, in milliseconds."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     table.add_column("operator", no_wrap=True)
     for name in (*names, "change", "sum so far"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from ascendkit.budget.parts import StepTime
 from ascendkit.budget.roofline import RESOURCES
 from ascendkit.budget.step import Line, Step
+from ascendkit.cli import plain_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 _UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
@@ -89,7 +92,7 @@ def title(step: Step) -> str:
 
 
 def _operators(steps: Sequence[Step]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     table.add_column("operator", no_wrap=True)
     for name in ("calls", "FLOP", "HBM B", "L2 B", "link B"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -137,7 +140,7 @@ def _flops(line: Line) -> float:
 
 
 def _totals(steps: Sequence[Step], acceptance: float | None) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     table.add_column("total", no_wrap=True)
     for step in steps:
         table.add_column(step.device.key, justify="right")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from ascendkit.budget.inputs import FIXED, steps
 from ascendkit.budget.usage import laid_out
+from ascendkit.cli import plain_table
 from ascendkit.errors import bad_value, unknown
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def axes(config: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
@@ -86,7 +87,7 @@ def pareto(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def print_pareto(console: Console, records: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
     """The plans on the front, and how many were tried."""
     front = pareto(records)
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = plain_table()
     for name in (*names, "device", "step", "tokens/s per rank", "memory", "claimed"):
         table.add_column(name, justify="right", no_wrap=True)
     for r in front:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ascendkit import bench, registry
+from ascendkit.check import tally
 from ascendkit.check.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,7 +149,11 @@ def test_records_go_to_a_new_file_only_when_asked(toy, capsys, tmp_path, monkeyp
     assert main(["platform=reference"]) == 0
     assert not (tmp_path / "results").exists()
     assert main(["platform=reference", "record=run-1.0"]) == 0
-    (record,) = bench.load(tmp_path / "results" / "run-1.0.jsonl")
+    path = tmp_path / "results" / "run-1.0.jsonl"
+    (record,) = bench.load(path)
+    (verdict,) = filter(None, map(tally.from_json, path.read_text().splitlines()))
+    assert (verdict.op, verdict.passed, verdict.failed) == ("toy.good", 3, 0)
+    assert verdict.command.endswith("platform=reference record=run-1.0")
     assert record.op == "toy.good" and record.ceiling is None and record.bound is None
     with pytest.raises(ValueError, match=r"exists; nearest legal: run-1\.0-2"):
         main(["platform=reference", "record=run-1.0"])

@@ -210,3 +210,17 @@ def test_outputs_that_cannot_be_written(redirect, code, told):
     done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, env=env)
     assert done.returncode == code and done.stderr.startswith(told)
     assert done.stderr.count("\n") == bool(told)
+
+
+@pytest.mark.parametrize("module", ["ascendkit.budget", "ascendkit.check", "ascendkit"])
+@pytest.mark.parametrize("package", ["yaml", "rich"])
+def test_a_checkout_without_base_packages_says_what_to_install(module, package):
+    code = (
+        f"import runpy, sys; sys.modules[{package!r}] = None; sys.argv = ['x', *sys.argv[1:]]; "
+        f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    )
+    argv = ["status"] if module == "ascendkit" else []
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert "pip install" in done.stderr
