@@ -11,8 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator import device, source, tensors, toolchain
+from ascendkit.emulator import device, mutants, source, tensors, toolchain
 from ascendkit.emulator.errors import EmulatorError, SourceError
+from ascendkit.emulator.mutants import Mutant
 from ascendkit.errors import bad_value, unknown
 
 CORES = 32
@@ -72,6 +73,7 @@ class EmulatedKernel:
         trace: int = 0,
         timeout_s: float = 0.0,
         control: bool = False,
+        mutate: Sequence[Mutant] = (),
         extra_regions: Sequence[device.Region] = (),
     ) -> float:
         """Run with ``args`` in the kernel's own parameter order; returns host seconds.
@@ -79,6 +81,8 @@ class EmulatedKernel:
         ``trace=1`` counts instructions, ``trace=2`` also writes their records (``records.read``).
         ``control`` follows control flow and moves no data, so that shapes may be larger than memory
         and tensors may be on ``meta``; scalar code that reads data is an error then.
+        ``mutate`` executes instructions wrongly (``mutants``); those inside vector functions need
+        a traced launch.
 
         Raises:
             ValueError, TypeError: wrong number or kind of arguments, grid or cores out of range.
@@ -116,20 +120,21 @@ class EmulatedKernel:
             return 0.0
         entry = ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
         start = time.perf_counter()
-        failure = device.launch(
-            entry,
-            slots,
-            regions,
-            grid=grid,
-            kind=self.kernel.kind,
-            cores=cores,
-            threads=threads,
-            replay=replay,
-            trace=trace,
-            timeout_s=timeout_s,
-            indirect=self._indirect,
-            control=control,
-        )
+        with mutants.active(mutate):
+            failure = device.launch(
+                entry,
+                slots,
+                regions,
+                grid=grid,
+                kind=self.kernel.kind,
+                cores=cores,
+                threads=threads,
+                replay=replay,
+                trace=trace,
+                timeout_s=timeout_s,
+                indirect=self._indirect,
+                control=control,
+            )
         seconds = time.perf_counter() - start
         if failure is not None:
             raise self._error(failure, module)

@@ -24,6 +24,7 @@ RUNTIME_FILES = [
     "fiber",
     "memory",
     "pipes",
+    "mutate",
     "sync",
     "scheduler",
     "fault",

@@ -1,5 +1,6 @@
 // Copies between global memory, the unified buffer and L1.
 #include "gm_write.h"
+#include "mutate.h"
 #include "record.h"
 
 namespace ak {
@@ -60,6 +61,13 @@ void do_ub2gm(const Ub2Gm& p, Atomic atomic, Dtype type, uint8_t* base) {
 
 void gm2ub(Gm2Ub p) {
   const char* op = "asc_copy_gm2ub_align";
+  if (mutate_fields(op, {{Mutant::Count, p.bursts},
+                         {Mutant::Bytes, p.burst_bytes},
+                         {Mutant::Source, p.src},
+                         {Mutant::Target, p.dst},
+                         {Mutant::SourceStride, p.src_stride},
+                         {Mutant::TargetStride, p.dst_stride}}))
+    return;
   need_vector_core(op);
   if (p.bursts && p.burst_bytes) {
     check_bursts(op, p.src, p.bursts, p.burst_bytes, p.src_stride, check_gm);
@@ -73,6 +81,13 @@ void gm2ub(Gm2Ub p) {
 
 void ub2gm(Ub2Gm p) {
   const char* op = "asc_copy_ub2gm_align";
+  if (mutate_fields(op, {{Mutant::Count, p.bursts},
+                         {Mutant::Bytes, p.burst_bytes},
+                         {Mutant::Source, p.src},
+                         {Mutant::Target, p.dst},
+                         {Mutant::SourceStride, p.src_stride},
+                         {Mutant::TargetStride, p.dst_stride}}))
+    return;
   need_vector_core(op);
   if (p.bursts && p.burst_bytes) {
     check_bursts(op, p.dst, p.bursts, p.burst_bytes, p.dst_stride, check_gm);
@@ -89,6 +104,13 @@ void ub2gm(Ub2Gm p) {
 void ub2l1(uint64_t dst, const void* src, uint32_t bursts, uint32_t length, uint32_t src_gap,
            uint32_t dst_gap) {
   const char* op = "asc_copy_ub2l1";
+  if (mutate_fields(op, {{Mutant::Count, bursts},
+                         {Mutant::Bytes, length},
+                         {Mutant::Source, src},
+                         {Mutant::Target, dst},
+                         {Mutant::SourceStride, src_gap},
+                         {Mutant::TargetStride, dst_gap}}))
+    return;
   need_vector_core(op);
   if (!core().block->cube()) fail("AK-CORE-001", "%s needs a cube core in the kernel", op);
   uint64_t bytes = uint64_t(length) * 32, src_step = bytes + uint64_t(src_gap) * 32,
@@ -113,6 +135,12 @@ void ub2l1(uint64_t dst, const void* src, uint32_t bursts, uint32_t length, uint
 // zeros.
 void gm2l1(Gm2L1 p) {
   const char* op = p.transpose ? "asc_copy_gm2l1_dn2nz" : "asc_copy_gm2l1_nd2nz";
+  if (mutate_fields(op, {{Mutant::Count, p.n},
+                         {Mutant::Bytes, p.d},
+                         {Mutant::Source, p.src},
+                         {Mutant::Target, p.dst},
+                         {Mutant::SourceStride, p.row_stride}}))
+    return;
   need_cube_core(op);
   if (p.small_c0)
     fail("AK-UNSUPPORTED-001", "%s with small C0 (4-channel tiles) is not emulated", op);
@@ -156,6 +184,11 @@ void gm2l1(Gm2L1 p) {
 void fill_l1(uint64_t dst, uint32_t value, uint32_t elem_bytes, uint64_t repeat, uint64_t blocks,
              uint64_t gap) {
   const char* op = "asc_fill_l1";
+  if (mutate_fields(op, {{Mutant::Count, repeat},
+                         {Mutant::Bytes, blocks},
+                         {Mutant::Target, dst},
+                         {Mutant::TargetStride, gap}}))
+    return;
   need_cube_core(op);
   if (repeat == 0 || blocks == 0) return;
   uint64_t bytes = blocks * 32, step = bytes + gap * 32;

@@ -1,6 +1,7 @@
 // FixPipe: L0C -> global memory or unified buffer, with NZ -> row-major, conversion and ReLU.
 #include "ak/convert.h"
 #include "gm_write.h"
+#include "mutate.h"
 #include "record.h"
 
 namespace ak {
@@ -107,6 +108,13 @@ void drain_nz(const FixPipe& p, const uint8_t* l0c, uint8_t* dst, Atomic atomic,
 
 void fixpipe(FixPipe p) {
   const char* op = p.to_ub ? "asc_copy_l0c2ub" : "asc_copy_l0c2gm";
+  if (mutate_fields(op, {{Mutant::Count, p.m},
+                         {Mutant::Bytes, p.n},
+                         {Mutant::Source, p.src},
+                         {Mutant::Target, p.dst},
+                         {Mutant::SourceStride, p.src_stride},
+                         {Mutant::TargetStride, p.dst_stride}}))
+    return;
   if (!core().aic) fail("AK-CORE-001", "%s runs on the cube core", op);
   constexpr uint32_t known[] = {kNone, kF16, kReq8, kFp8, kBf16, kDeqS16};
   bool ok = false;

@@ -1,6 +1,7 @@
 // L1 -> L0: 512-byte fractals (16 rows of 32 bytes), transposed on request, and the E8M0 scales.
 #include <algorithm>
 
+#include "mutate.h"
 #include "record.h"
 
 namespace ak {
@@ -45,6 +46,13 @@ void l1_to_l0(L1ToL0 p) {
   constexpr const char* names[] = {"asc_copy_l12l0a", "asc_copy_l12l0a_transpose",
                                    "asc_copy_l12l0b", "asc_copy_l12l0b_transpose"};
   const char* op = names[2 * p.to_b + p.transpose];
+  if (mutate_fields(op, {{Mutant::Count, p.k_step},
+                         {Mutant::Bytes, p.m_step},
+                         {Mutant::Source, p.src},
+                         {Mutant::Target, p.dst},
+                         {Mutant::SourceStride, p.src_stride},
+                         {Mutant::TargetStride, p.dst_stride}}))
+    return;
   if (!core().aic) fail("AK-CORE-001", "%s runs on the cube core", op);
   if (p.m_step == 0 || p.k_step == 0) return;
   Space space = p.to_b ? Space::L0B : Space::L0A;
@@ -91,6 +99,13 @@ void l1_to_l0(L1ToL0 p) {
 // blocks, y pairs along K. The destination is the data tile's address in units of 16 bytes.
 void load_scales(ScaleLoad p) {
   const char* op = p.to_b ? "asc_copy_l12l0b_mx" : "asc_copy_l12l0a_mx";
+  if (mutate_fields(op, {{Mutant::Count, p.x_step},
+                         {Mutant::Bytes, p.y_step},
+                         {Mutant::Source, p.src},
+                         {Mutant::Target, p.dst},
+                         {Mutant::SourceStride, p.src_stride},
+                         {Mutant::TargetStride, p.dst_stride}}))
+    return;
   if (!core().aic) fail("AK-CORE-001", "%s runs on the cube core", op);
   if (p.x_step == 0 || p.y_step == 0) return;
   Space space = p.to_b ? Space::MXB : Space::MXA;

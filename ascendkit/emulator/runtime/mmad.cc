@@ -2,6 +2,7 @@
 // instruction; integers are exact. Scaled (MX) operands take one E8M0 scale per 32 K-elements.
 #include <algorithm>
 
+#include "mutate.h"
 #include "record.h"
 
 namespace ak {
@@ -147,6 +148,11 @@ bool legal(const Mmad& p) {
 
 void mmad(Mmad p) {
   const char* op = p.scaled ? "asc_mmad_mx" : "asc_mmad";
+  if (mutate_fields(op, {{Mutant::Count, p.m},
+                         {Mutant::Bytes, p.k},
+                         {Mutant::Target, p.c},
+                         {Mutant::SourceStride, p.n}}))
+    return;
   if (!core().aic) fail("AK-CORE-001", "%s runs on the cube core", op);
   if (!legal(p)) fail("AK-TYPE-002", "%s has no such combination of element types", op);
   if (p.bias) fail("AK-UNSUPPORTED-002", "%s with a bias table is not emulated", op);

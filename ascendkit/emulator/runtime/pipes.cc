@@ -1,5 +1,5 @@
 // Pipes: queues that are empty unless a wait blocks their head, or replay defers everything.
-#include "state.h"
+#include "mutate.h"
 
 namespace ak {
 
@@ -38,17 +38,20 @@ const char* pipe_name(int pipe) {
 
 bool pipe_idle(pipe_t pipe) {
   Core& c = core();
-  return pipe == PIPE_S || (c.queue[pipe].empty() && !worker->launch->spec.replay);
+  return pipe == PIPE_S ||
+         (c.queue[pipe].empty() && !worker->launch->spec.replay && !motion_watches(c, pipe));
 }
 
 void enqueue(pipe_t pipe, Task* task) {
   Core& c = core();
+  if (c.motion && motion_holds(c, pipe, task)) return;
   c.queue[pipe].push_back({std::unique_ptr<Task>(task), site});
   if (worker->launch->spec.replay && next_random() % 3 == 0) pump(c);
   // A scalar core that runs far ahead of a blocked pipe stalls, as it does behind a full queue.
   if (c.queue[pipe].size() > kQueueLimit)
     block_until([&c, pipe] { return c.queue[pipe].size() <= kQueueLimit / 2; },
                 [pipe] { return std::string("room in the queue of ") + pipe_name(pipe); });
+  if (c.motion) motion_issued(c, pipe);
 }
 
 void pump(Core& c) {
@@ -74,6 +77,7 @@ void pump(Core& c) {
 
 void block_until(const std::function<bool()>& ready, const std::function<std::string()>& what) {
   Core& c = core();
+  if (c.motion) motion_flush(c);
   for (;;) {
     pump(c);
     if (ready()) break;

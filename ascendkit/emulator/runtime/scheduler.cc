@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <cstdio>
 
-#include "state.h"
+#include "mutate.h"
 
 __thread uint32_t block_idx = 0;
 __thread uint3 threadIdx = {0, 0, 0};
@@ -24,6 +24,7 @@ std::condition_variable idle_changed;
 void core_main(void* argument) {
   Core& c = *static_cast<Core*>(argument);
   worker->launch->spec.entry(worker->launch->spec.args);
+  if (c.motion) motion_finish(c);
   block_until(
       [&c] {
         for (auto& q : c.queue)
@@ -72,6 +73,7 @@ bool start_block(Launch& launch) {
   auto add = [&](bool aic, uint32_t sub, uint32_t at) {
     auto core = std::make_unique<Core>();
     core->aic = aic, core->sub = sub, core->index = at, core->block = block.get();
+    if (mutating) start_motion(*core);
     std::lock_guard<std::mutex> hold(launch.mutex);
     launch.by_kind[aic][at] = core.get();
     block->cores.push_back(std::move(core));

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "ak/lane_math.h"
+#include "mutate.h"
 #include "record.h"
 
 namespace ak {
@@ -217,6 +218,7 @@ void pause(Simt& s) { switch_fiber(s.current->fiber, s.core); }
 
 void simt_barrier() {
   Simt& s = running("asc_syncthreads");
+  if (mutating && mutated_away("asc_syncthreads")) return;
   if (tracing()) record("asc_syncthreads", PIPE_V, {}, uint64_t(s.current - s.threads.data()));
   if (dropped("asc_syncthreads")) return;
   s.current->state = State::Barrier;
@@ -229,6 +231,7 @@ uint64_t __attribute__((noinline)) simt_warp(Warp op, Num type, uint64_t value, 
       "asc_ballot",   "asc_activemask",      "coalesced_threads.sync"};
   Simt& s = running(names[int(op)]);
   Thread& t = *s.current;
+  if (op == Warp::Sync && mutating && mutated_away(names[int(op)])) return 0;
   if (tracing()) record(names[int(op)], PIPE_V, {}, uint64_t(s.current - s.threads.data()));
   t.op = op, t.type = type, t.value = value, t.argument = argument;
   ++t.count;

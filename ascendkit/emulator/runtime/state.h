@@ -48,6 +48,7 @@ struct Modes {
 
 struct Block;
 struct Simt;
+struct Motion;
 struct Core {
   bool aic = false;
   uint32_t sub = 0, index = 0;  // index among the cores of its kind
@@ -63,6 +64,7 @@ struct Core {
   std::atomic<int> cross[kFlags] = {};
   Modes modes;
   Simt* simt = nullptr;
+  std::shared_ptr<Motion> motion;  // a mutant that reorders, see mutate.h
   uint32_t polls = 0;
   std::string name() const;
 };

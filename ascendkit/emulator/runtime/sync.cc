@@ -1,4 +1,5 @@
 // Synchronisation: events between pipes, locks, barriers, and counters between cores.
+#include "mutate.h"
 #include "record.h"
 
 namespace ak {
@@ -106,6 +107,8 @@ void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
   check_pipe("asc_sync_notify", from), check_pipe("asc_sync_notify", to);
   check_id("event", id, kEvents);
   Core& c = core();
+  if (mutate_sync("asc_sync_notify", from, to, id, kEvents, [=] { sync_notify(from, to, id); }))
+    return;
   if (trace_sync("asc_sync_notify", from, to, id)) return;
   on_pipe(from, [&c, from, to, id] {
     ++c.flag[from][to][id];
@@ -118,6 +121,7 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
   check_pipe("asc_sync_wait", from), check_pipe("asc_sync_wait", to);
   check_id("event", id, kEvents);
   Core& c = core();
+  if (mutate_sync("asc_sync_wait", from, to, id, kEvents, [=] { sync_wait(from, to, id); })) return;
   if (trace_sync("asc_sync_wait", from, to, id)) return;
   wait_on(
       to,
@@ -135,6 +139,9 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
 
 void sync_all() {
   Core& c = core();
+  pipe_t all = PIPE_ALL;
+  uint32_t none = 0;
+  if (mutate_sync("asc_sync", all, all, none, 1, [] { sync_all(); })) return;
   if (trace_sync("asc_sync", PIPE_ALL, PIPE_ALL, 0)) return;
   block_until(
       [&c] {
@@ -147,6 +154,9 @@ void sync_all() {
 }
 
 void sync_pipe(pipe_t pipe) {
+  pipe_t any = PIPE_ALL;
+  uint32_t none = 0;
+  if (mutate_sync("asc_sync_pipe", pipe, any, none, 1, [=] { sync_pipe(pipe); })) return;
   trace_sync("asc_sync_pipe", pipe, pipe, 0);
   on_pipe(pipe, [pipe] { stream_record("asc_sync_pipe", pipe, 0, 0); });
 }
@@ -155,6 +165,8 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   check_pipe("asc_lock", pipe);
   check_id("lock", id, kLocks);
   Core& c = core();
+  pipe_t any = PIPE_ALL;
+  if (mutate_sync("asc_lock", pipe, any, id, kLocks, [=] { lock(pipe, id, mode); })) return;
   if (trace_sync("asc_lock", pipe, PIPE_ALL, id)) return;
   if (mode == ASC_LOCK_NON_BLOCK) return;  // takes its place in the order, waits for nobody
   uint64_t before = c.lock[id].issued;
@@ -168,10 +180,12 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
       [id] { return "lock " + std::to_string(id); });
 }
 
-void unlock(pipe_t pipe, uint32_t id, asc_lock_mode) {
+void unlock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   check_pipe("asc_unlock", pipe);
   check_id("lock", id, kLocks);
   Core& c = core();
+  pipe_t any = PIPE_ALL;
+  if (mutate_sync("asc_unlock", pipe, any, id, kLocks, [=] { unlock(pipe, id, mode); })) return;
   if (trace_sync("asc_unlock", pipe, PIPE_ALL, id)) return;
   ++c.lock[id].issued;
   on_pipe(pipe, [&c, pipe, id] {
@@ -187,6 +201,10 @@ void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
   check_pipe(names[int(scope)], pipe);
   Core& c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
+  pipe_t any = PIPE_ALL;
+  uint32_t range = c.aic && scope == Scope::Intra ? 32 : 16;
+  if (mutate_sync(names[int(scope)], pipe, any, id, range, [=] { cross_arrive(scope, pipe, id); }))
+    return;
   if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
   const char* name = names[int(scope)];
   on_pipe(pipe, [&c, name, pipe, scope, id] {
@@ -201,6 +219,10 @@ void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
   check_pipe(names[int(scope)], pipe);
   Core& c = core();
   check_id("cross-core flag", id, c.aic && scope == Scope::Intra ? 32 : 16);
+  pipe_t any = PIPE_ALL;
+  uint32_t range = c.aic && scope == Scope::Intra ? 32 : 16;
+  if (mutate_sync(names[int(scope)], pipe, any, id, range, [=] { cross_wait(scope, pipe, id); }))
+    return;
   if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
   const char* name = names[int(scope)];
   wait_on(

@@ -110,5 +110,6 @@ AK_HISTOGRAM(asc_cumulative_histogram_bin1, true, 128)
 // Orders memory accesses inside a vector function; execution here is already in order.
 template <class M>
 AK_INSTR void asc_mem_bar(M type) {
+  AK_UNLESS_MUTATED("asc_mem_bar");
   AK_OUT("asc_mem_bar", type, 1);
 }

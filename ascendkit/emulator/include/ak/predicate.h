@@ -67,11 +67,13 @@ inline vector_bool tail_mask(uint32_t& left) {
   template <class P>                                          \
   AK_INSTR vector_bool asc_create_mask_b##W(P pattern) {      \
     vector_bool m = ak::pattern_mask<U>(pattern);             \
+    AK_MUTATE_MASK("asc_create_mask_b" #W, m, sizeof(U));     \
     AK_OUT("asc_create_mask_b" #W, m, sizeof(U));             \
     return m;                                                 \
   }                                                           \
   AK_INSTR vector_bool asc_update_mask_b##W(uint32_t& left) { \
     vector_bool m = ak::tail_mask<U>(left);                   \
+    AK_MUTATE_MASK("asc_update_mask_b" #W, m, sizeof(U));     \
     AK_OUT("asc_update_mask_b" #W, m, sizeof(U));             \
     return m;                                                 \
   }

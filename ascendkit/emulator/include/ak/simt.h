@@ -9,6 +9,7 @@
 inline uint32_t laneid() { return ak::simt_lane(); }
 inline void asc_syncthreads() { ak::simt_barrier(); }
 inline void asc_threadfence() {
+  AK_UNLESS_MUTATED("asc_threadfence");
   std::atomic_thread_fence(std::memory_order_seq_cst);
   [[maybe_unused]] uint8_t nothing = 0;
   AK_OUT("asc_threadfence", nothing, 1);

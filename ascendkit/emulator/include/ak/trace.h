@@ -11,11 +11,16 @@ struct Slot {
   uint64_t count;
   uint32_t fault, index;
   Slot* next;
+  uint8_t action;  // what judges see in it (runtime/record.h)
 };
 AK_API Slot* slot(const char* name);
 AK_API void corrupt(uint32_t kind, void* result, uint32_t bytes, uint32_t lane_bytes);
 AK_API void trace_op(const Slot* s);
 AK_API void trace_access(const void* p, uint32_t bytes, bool write);
+// Mutants of this launch (runtime/mutate.h).
+AK_API extern bool mutating;
+AK_API bool mutated_away(const char* op);
+AK_API void mutate_mask(const char* op, uint8_t* bits, uint32_t lane_bytes);
 [[noreturn]] AK_API void misaligned(const char* name, const void* p, uint32_t align);
 
 inline void check_align(const char* name, const void* p, uint32_t align) {
@@ -43,8 +48,15 @@ inline void check_align(const char* name, const void* p, uint32_t align) {
   auto stored = VALUE;                     \
   AK_OUT(NAME, stored, LANE_BYTES)
 #define AK_TOUCH(P, BYTES, WRITE) ::ak::trace_access(P, BYTES, WRITE)
+// A mutant leaves the instruction out, or moves the end of a predicate.
+#define AK_UNLESS_MUTATED(NAME) \
+  if (__builtin_expect(::ak::mutating, 0) && ::ak::mutated_away(NAME)) return
+#define AK_MUTATE_MASK(NAME, MASK, LANE_BYTES) \
+  if (__builtin_expect(::ak::mutating, 0)) ::ak::mutate_mask(NAME, (MASK).bit, LANE_BYTES)
 #else
 #define AK_STORED(NAME, VALUE, LANE_BYTES) const auto& stored = VALUE
 #define AK_OUT(NAME, RESULT, LANE_BYTES) ((void)0)
 #define AK_TOUCH(P, BYTES, WRITE) ((void)0)
+#define AK_UNLESS_MUTATED(NAME) ((void)0)
+#define AK_MUTATE_MASK(NAME, MASK, LANE_BYTES) ((void)0)
 #endif
