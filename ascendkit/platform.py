@@ -39,8 +39,10 @@ def check(name: str) -> str:
 
 
 @contextmanager
-def use(name: str) -> Iterator[None]:
+def use(name: str, *, check: bool | None = None) -> Iterator[None]:
     """Run every op inside the block on platform ``name``.
+
+    ``check`` (emulator only) runs the judges at every launch.
 
     Raises ValueError for an unknown name and RuntimeError where the platform cannot run here.
     """
@@ -53,7 +55,7 @@ def use(name: str) -> Iterator[None]:
             # Imported here: the emulator is large and only this branch needs it.
             from ascendkit.emulator import active
 
-            with active():
+            with active(check=check):
                 yield
         else:
             yield

@@ -11,7 +11,7 @@ from typing import Any
 
 from ascendkit.emulator import toolchain
 
-INDIRECT, CONTROL = 1, 2
+INDIRECT, CONTROL, CHECK = 1, 2, 4
 
 
 class _Region(ctypes.Structure):
@@ -102,6 +102,7 @@ def launch(
     timeout_s: float = 0.0,
     indirect: bool = False,
     control: bool = False,
+    check: bool = False,
 ) -> Failure | None:
     """Run ``grid`` blocks. ``slots`` are pointers to the argument values.
 
@@ -120,9 +121,9 @@ def launch(
         cores,
         threads or default_threads(),
         replay,
-        trace,
+        max(trace, int(check)),
         timeout_s,
-        INDIRECT * indirect | CONTROL * control,
+        INDIRECT * indirect | CONTROL * control | CHECK * check,
     )
     report = _Report()
     if _launch()(ctypes.byref(spec), ctypes.byref(report)) == 0:
@@ -132,6 +133,106 @@ def launch(
     if code.startswith("AK-DEADLOCK"):
         core = ""
     return Failure(code, report.message.decode(errors="replace"), report.site, core, report.pc)
+
+
+class _Finding(ctypes.Structure):
+    _fields_ = [
+        ("code", ctypes.c_char * 24),
+        ("site", ctypes.c_uint32),
+        ("other_site", ctypes.c_uint32),
+        ("block", ctypes.c_uint32),
+        ("other_block", ctypes.c_uint32),
+        ("aic", ctypes.c_uint8),
+        ("sub", ctypes.c_uint8),
+        ("pipe", ctypes.c_uint8),
+        ("other_pipe", ctypes.c_uint8),
+        ("other_aic", ctypes.c_uint8),
+        ("other_sub", ctypes.c_uint8),
+        ("space", ctypes.c_uint8),
+        ("write", ctypes.c_uint8),
+        ("other_write", ctypes.c_uint8),
+        ("this_order", ctypes.c_uint8),
+        ("base", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("count", ctypes.c_uint64),
+        ("detail", ctypes.c_char * 256),
+    ]
+
+
+@dataclass(frozen=True)
+class RawFinding:
+    """What a judge of the runtime found, before it has a severity, a buffer and Python lines.
+
+    ``site`` and ``pipe`` are those of the later access, ``other_*`` those of the earlier one;
+    ``other_site`` is 0 where there is none. Sites are lines of the generated source.
+
+    Attributes:
+        base: an offset on chip, an address in global memory.
+        count: how often it was seen in the launch.
+        this_order: judged for the order of this run only, not for all schedules.
+        kernel: name of the kernel that ran.
+    """
+
+    code: str
+    site: int
+    other_site: int
+    block: int
+    other_block: int
+    core: str
+    other_core: str
+    pipe: str
+    other_pipe: str
+    space: str
+    write: bool
+    other_write: bool
+    this_order: bool
+    base: int
+    bytes: int
+    count: int
+    detail: str
+    kernel: str = ""
+
+
+def findings(kernel: str = "") -> list[RawFinding]:
+    """What the judges of the launches with ``check`` found since the last call, sorted."""
+    from ascendkit.emulator.records import PIPES, SPACES
+
+    read, clear = toolchain.symbol("ak_findings"), toolchain.symbol("ak_clear_findings")
+    size = toolchain.symbol("ak_finding_bytes")()
+    if size != ctypes.sizeof(_Finding):
+        raise RuntimeError(f"emulator runtime: findings of {size} bytes")
+    read.argtypes, read.restype = [ctypes.POINTER(ctypes.POINTER(_Finding))], ctypes.c_uint64
+    first = ctypes.POINTER(_Finding)()
+    count = read(ctypes.byref(first))
+
+    def core(aic: int, sub: int) -> str:
+        return "AIC" if aic else f"AIV{sub}"
+
+    found = [
+        RawFinding(
+            f.code.decode(),
+            f.site,
+            f.other_site,
+            f.block,
+            f.other_block,
+            core(f.aic, f.sub),
+            core(f.other_aic, f.other_sub),
+            PIPES[f.pipe],
+            PIPES[f.other_pipe],
+            SPACES[f.space],
+            bool(f.write),
+            bool(f.other_write),
+            bool(f.this_order),
+            f.base,
+            f.bytes,
+            f.count,
+            f.detail.decode(errors="replace"),
+            kernel,
+        )
+        for f in first[:count]
+    ]
+    clear()
+    return found
 
 
 def stream() -> bytes:
@@ -155,6 +256,7 @@ _Slot._fields_ = [
     ("fault", ctypes.c_uint32),
     ("index", ctypes.c_uint32),
     ("next", ctypes.POINTER(_Slot)),
+    ("action", ctypes.c_uint8),
 ]
 
 

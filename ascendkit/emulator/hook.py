@@ -16,25 +16,31 @@ from ascendkit.emulator.lowered import LoweredKernel, ascend_target
 
 @dataclass(frozen=True)
 class Settings:
-    """How kernels inside the block run: ``cores`` AI cores (one cube and two vector cores each)."""
+    """How kernels inside the block run.
+
+    ``cores`` AI cores (one cube and two vector cores each); ``check``: whether judges run, None:
+    as the environment says.
+    """
 
     cores: int = CORES
+    check: bool | None = None
 
 
 settings: ContextVar[Settings | None] = ContextVar("ascendkit_emulator", default=None)
 
 
 @contextmanager
-def active(cores: int = CORES) -> Iterator[None]:
+def active(cores: int = CORES, check: bool | None = None) -> Iterator[None]:
     """Run every ``@tilelang.jit`` kernel for Ascend on the emulator inside the block.
 
     The default target inside is Ascend; kernels decorated for another target are untouched.
 
     Args:
         cores: AI cores of the emulated chip (32 on an Ascend 950DT; 28 and 36 exist).
+        check: run the judges at every launch (default: what ASCENDKIT_EMULATOR_CHECK says).
     """
     _install()
-    token = settings.set(Settings(cores))
+    token = settings.set(Settings(cores, check))
     try:
         with ascend_target():
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ class Run:
         outputs: the tensor arguments, as passed (kernels write in place).
         grid: blocks launched.
         seconds: wall-clock seconds of the launch on this host; says nothing about an NPU.
+        findings: what the judges found, of a launch with ``check=True``.
     """
 
     outputs: tuple[Any, ...]
@@ -35,6 +37,12 @@ class Run:
     seconds: float
     kernel: str
     counts: dict[str, int] = field(default_factory=dict)
+    findings: tuple[device.RawFinding, ...] = ()
+
+
+def check_by_default() -> bool:
+    """Whether the environment asks for judges at every launch (ASCENDKIT_EMULATOR_CHECK=1)."""
+    return os.environ.get("ASCENDKIT_EMULATOR_CHECK", "") not in ("", "0")
 
 
 class EmulatedKernel:
@@ -49,6 +57,8 @@ class EmulatedKernel:
             raise unknown("kernel", name, found)
         self.kernel = found[name] if name is not None else next(iter(found.values()))
         self._indirect = source.reads_pointers(text)
+        self.findings: tuple[device.RawFinding, ...] = ()
+        """Of the last launch, if it was checked."""
 
     @cached_property
     def _plain(self) -> Any:
@@ -73,6 +83,7 @@ class EmulatedKernel:
         trace: int = 0,
         timeout_s: float = 0.0,
         control: bool = False,
+        check: bool | None = None,
         mutate: Sequence[Mutant] = (),
         extra_regions: Sequence[device.Region] = (),
     ) -> float:
@@ -81,6 +92,7 @@ class EmulatedKernel:
         ``trace=1`` counts instructions, ``trace=2`` also writes their records (``records.read``).
         ``control`` follows control flow and moves no data, so that shapes may be larger than memory
         and tensors may be on ``meta``; scalar code that reads data is an error then.
+        ``check`` runs the judges, which leave ``findings``; the default is that of the environment.
         ``mutate`` executes instructions wrongly (``mutants``); those inside vector functions need
         a traced launch.
 
@@ -115,7 +127,9 @@ class EmulatedKernel:
             else:
                 values[i] = int.from_bytes(tensors.scalar_bytes(p.ctype, arg), "little")
             slots[i] = ctypes.addressof(values) + 8 * i
-        module = self.compile(trace=trace > 0)
+        check = check_by_default() if check is None else check
+        self.findings = ()
+        module = self.compile(trace=trace > 0 or check)
         if grid == 0:
             return 0.0
         entry = ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
@@ -134,8 +148,11 @@ class EmulatedKernel:
                 timeout_s=timeout_s,
                 indirect=self._indirect,
                 control=control,
+                check=check,
             )
         seconds = time.perf_counter() - start
+        if check:
+            self.findings = tuple(device.findings(self.kernel.name))
         if failure is not None:
             raise self._error(failure, module)
         return seconds

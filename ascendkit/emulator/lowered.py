@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ascendkit.emulator import arguments, host, lowering_cache, toolchain
+from ascendkit.emulator import arguments, device, host, linemap, lowering_cache, toolchain
 from ascendkit.emulator.kernel import CORES, EmulatedKernel
 from ascendkit.errors import bad_type, bad_value
 
@@ -36,10 +36,17 @@ def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> dict
 
     def make() -> dict[str, str]:
         target = ascend_target()
-        context = tvm.transform.PassContext(opt_level=3, config=configs)
-        with _lock, context, target:
-            artifact = tilelang.lower(prim_func, target=target, enable_device_compile=False)
-        return {"source": artifact.kernel_source, "host": host.translate(artifact.host_mod)}
+
+        def run(instruments: Sequence[Any]) -> Any:
+            with tvm.transform.PassContext(
+                opt_level=3, config=configs, instruments=list(instruments)
+            ):
+                return tilelang.lower(prim_func, target=target, enable_device_compile=False)
+
+        with _lock, target:
+            artifact, origins = linemap.traced(prim_func, run, target)
+        text = {"source": artifact.kernel_source, "host": host.translate(artifact.host_mod)}
+        return {**text, **origins}
 
     name = lowering_cache.key(prim_func, configs)
     return lowering_cache.remember(toolchain.cache_root() / "lowered", name, make)
@@ -63,11 +70,14 @@ class LoweredKernel:
         self.prim_func = prim_func
         lowered = lower(prim_func, pass_configs)
         self.kernel_source = lowered["source"]
+        self.origins = linemap.load(lowered, prim_func)
         self.result_idx = _indices(out_idx, len(prim_func.params))
         self._host = host.load(lowered["host"])
         self._kernels: dict[str, EmulatedKernel] = {}
         self._names = [_parameter_name(prim_func, p) for p in prim_func.params]
         self.last_seconds, self.last_grid = 0.0, 0
+        self.findings: tuple[device.RawFinding, ...] = ()
+        """Of all kernels of the last call, if it was checked."""
 
     def kernel(self, name: str) -> EmulatedKernel:
         """The emulated kernel called ``name`` in the source."""
@@ -95,7 +105,7 @@ class LoweredKernel:
         values = self._with_outputs(inputs)
         meta = bool(launch.get("control"))
         packed = [arguments.pack(n, v, meta=meta) for n, v in zip(self._names, values)]
-        self.last_seconds = 0.0
+        self.last_seconds, self.findings = 0.0, ()
         for call in self._host(packed):
             kernel = self.kernel(call.name)
             count = len(kernel.kernel.parameters)
@@ -103,8 +113,12 @@ class LoweredKernel:
             extents = args[count:]
             grid = int(extents[0]) if extents else 1
             launch.setdefault("cores", _cores())
+            launch.setdefault("check", _check())
             self.last_grid = grid
-            self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)
+            try:
+                self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)
+            finally:
+                self.findings += kernel.findings
         outputs = [values[i] for i in self.result_idx]
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
@@ -161,6 +175,13 @@ def _cores() -> int:
 
     current = settings.get()
     return CORES if current is None else current.cores
+
+
+def _check() -> bool | None:
+    from ascendkit.emulator.hook import settings
+
+    current = settings.get()
+    return None if current is None else current.check
 
 
 def _evaluate(dim: Any, known: Mapping[str, int]) -> int:

@@ -27,7 +27,8 @@ def run(
         grid: blocks to launch; required for source, taken from the function otherwise.
         cores: AI cores of the emulated chip.
         name: which kernel, when the source holds several.
-        launch: ``threads`` (host threads), ``replay`` (seed of a random order), ``timeout_s``.
+        launch: ``threads`` (host threads), ``replay`` (seed of a random order), ``timeout_s``,
+            ``check`` (run the judges; the result has their ``findings``).
 
     Raises:
         ValueError, TypeError: arguments do not fit.
@@ -42,7 +43,7 @@ def run(
         if grid is None:
             raise ValueError("grid: got None, wanted the number of blocks to launch")
         seconds = kernel.launch(args, grid=grid, cores=cores, **launch)
-        return Run(tuple(args), grid, seconds, kernel.kernel.name)
+        return Run(tuple(args), grid, seconds, kernel.kernel.name, findings=kernel.findings)
     lowered = source_or_kernel
     if not isinstance(lowered, LoweredKernel):
         if not hasattr(source_or_kernel, "buffer_map"):
@@ -57,6 +58,7 @@ def run(
         lowered.last_grid,
         lowered.last_seconds,
         str(lowered.prim_func.attrs["global_symbol"]),
+        findings=lowered.findings,
     )
 
 

@@ -29,6 +29,8 @@ RUNTIME_FILES = [
     "scheduler",
     "fault",
     "record",
+    "judge/finding",
+    "judge/judge",
     "core",
     "gm_write",
     "copy",

@@ -1,7 +1,7 @@
-#include "record.h"
-
 #include <cstring>
 #include <unordered_map>
+
+#include "runtime/judge/judge.h"
 
 namespace ak {
 namespace {
@@ -12,12 +12,95 @@ std::vector<char> stream;  // of the last traced launch, blocks in order of comp
 // Records of a running block are gathered per worker and appended when the block ends.
 thread_local std::unordered_map<uint32_t, std::vector<char>> open_records;
 
-thread_local std::vector<Access> loads;  // of the vector instruction being executed
-thread_local size_t last_vector = 0;     // where its record starts
+// The vector instruction being executed: its loads come before it, its stores after.
+thread_local std::vector<Access> loads;
+struct Vector {
+  const Slot* slot = nullptr;  // null: none is open
+  RecordHead head;
+  std::vector<Access> accesses;
+};
+thread_local Vector vector;
 
-bool recording() { return worker->launch->spec.trace >= 2; }
+bool streaming() { return worker->launch->spec.trace >= 2; }
+bool recording() { return streaming() || checking(); }
 void append(std::vector<char>& to, const void* p, size_t n) {
   to.insert(to.end(), static_cast<const char*>(p), static_cast<const char*>(p) + n);
+}
+
+Action action_of(const char* name) {
+  struct Named {
+    const char* name;
+    Action action;
+  };
+  constexpr Named named[] = {
+      {"asc_sync_notify", Action::Notify},
+      {"asc_sync_wait", Action::Wait},
+      {"asc_sync", Action::SyncAll},
+      {"asc_sync_pipe", Action::SyncPipe},
+      {"asc_lock", Action::Lock},
+      {"asc_unlock", Action::Unlock},
+      {"asc_sync_inter_arrive", Action::Arrive},
+      {"asc_sync_subblock_arrive", Action::Arrive},
+      {"asc_sync_block_arrive", Action::Arrive},
+      {"asc_sync_intra_arrive", Action::Arrive},
+      {"asc_sync_inter_wait", Action::CrossWait},
+      {"asc_sync_subblock_wait", Action::CrossWait},
+      {"asc_sync_block_wait", Action::CrossWait},
+      {"asc_sync_intra_wait", Action::CrossWait},
+      {"simd_vf", Action::SimdBegin},
+      {"simd_vf.end", Action::SimdEnd},
+      {"asc_vf_call", Action::SimtBegin},
+      {"asc_vf_call.end", Action::SimtEnd},
+      {"asc_mem_bar", Action::MemBar},
+      {"asc_syncthreads", Action::SimtBarrier},
+      {"asc_shfl_xor", Action::Warp},
+      {"asc_reduce_add.simt", Action::Warp},
+      {"asc_reduce_max.simt", Action::Warp},
+      {"asc_reduce_min.simt", Action::Warp},
+      {"asc_ballot", Action::Warp},
+      {"asc_activemask", Action::Warp},
+      {"coalesced_threads.sync", Action::Warp},
+      {"asc_mmad", Action::Mmad},
+      {"asc_mmad_mx", Action::Mmad},
+      {"asc_copy_l0c2gm", Action::FixPipe},
+      {"asc_copy_l0c2ub", Action::FixPipe},
+      {"asc_load_dev", Action::LoadDev},
+      {"asc_store_dev", Action::StoreDev},
+      {"raw", Action::Raw},
+      {"asc_atomic_add", Action::Atomic},
+      {"asc_atomic_max", Action::Atomic},
+      {"asc_atomic_min", Action::Atomic},
+  };
+  for (const Named& n : named)
+    if (std::strcmp(n.name, name) == 0) return n.action;
+  return Action::Plain;
+}
+
+void emit(const Slot& s, const RecordHead& head, const Access* accesses) {
+  if (streaming()) {
+    auto& out = open_records[head.block];
+    append(out, &head, sizeof head);
+    append(out, accesses, head.accesses * sizeof(Access));
+  }
+  if (checking()) judge::on_record(core(), s, head, accesses);
+}
+// Nothing joins the open vector instruction any more.
+void close_vector() {
+  if (!vector.slot) return;
+  const Slot& s = *vector.slot;
+  vector.slot = nullptr;
+  constexpr size_t kMost = 255;  // of one record; a scatter of bytes may have more
+  size_t n = vector.accesses.size(), at = 0;
+  do {
+    vector.head.accesses = uint8_t(std::min(kMost, n - at));
+    emit(s, vector.head, vector.accesses.data() + at);
+    at += vector.head.accesses;
+  } while (at < n);
+}
+RecordHead head_of(const Slot& s, int pipe, size_t accesses, uint64_t a0, uint64_t a1) {
+  Core& c = core();
+  return {s.index, site,           c.block->index,    uint8_t(pipe),
+          c.aic,   uint8_t(c.sub), uint8_t(accesses), {a0, a1}};
 }
 }  // namespace
 
@@ -25,7 +108,8 @@ Slot* slot(const char* name) {
   std::lock_guard<std::mutex> hold(slot_mutex);
   for (Slot* s = slots; s; s = s->next)
     if (std::strcmp(s->name, name) == 0) return s;
-  slots = new Slot{strdup(name), 0, 0, slots ? slots->index + 1 : 0, slots};
+  slots =
+      new Slot{strdup(name), 0, 0, slots ? slots->index + 1 : 0, slots, uint8_t(action_of(name))};
   return slots;
 }
 
@@ -50,12 +134,8 @@ uint32_t fault_of(const char* op) { return slot(op)->fault; }
 
 void write_record(const Slot* s, int pipe, const Access* accesses, size_t n, uint64_t a0,
                   uint64_t a1) {
-  Core& c = core();
-  RecordHead head{s->index, site,           c.block->index, uint8_t(pipe),
-                  c.aic,    uint8_t(c.sub), uint8_t(n),     {a0, a1}};
-  auto& out = open_records[c.block->index];
-  append(out, &head, sizeof head);
-  append(out, accesses, n * sizeof(Access));
+  close_vector();
+  emit(*s, head_of(*s, pipe, n, a0, a1), accesses);
 }
 
 void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
@@ -69,35 +149,28 @@ void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1) {
   if (recording()) write_record(slot(op), pipe, nullptr, 0, a0, a1);
 }
 
-// A vector instruction: its loads come before it, its stores after; both become one record.
 void trace_op(const Slot* s) {
   if (!recording()) return;
-  write_record(s, PIPE_V, loads.data(), loads.size(), 0, 0);
-  last_vector =
-      open_records[core().block->index].size() - loads.size() * sizeof(Access) - sizeof(RecordHead);
+  close_vector();
+  vector.slot = s;
+  vector.head = head_of(*s, PIPE_V, 0, 0, 0);
+  vector.accesses.swap(loads);
   loads.clear();
 }
 
 void trace_access(const void* p, uint32_t bytes, bool write) {
   if (!recording()) return;
   uint64_t offset = uint64_t(static_cast<const uint8_t*>(p) - ub());
-  Access a = rows(Space::UB, offset, 1, bytes, bytes, write, core().sub);
-  if (!write) {
-    if (!loads.empty() && loads.back().base + loads.back().row_bytes == offset)
-      loads.back().row_bytes += bytes;
-    else
-      loads.push_back(a);
-    return;
+  auto& to = write ? vector.accesses : loads;
+  if (!to.empty()) {
+    Access& last = to.back();
+    if (last.write == write && last.base + last.row_bytes == offset) {
+      last.row_bytes += bytes;
+      last.stride += bytes;
+      return;
+    }
   }
-  auto& out = open_records[core().block->index];
-  auto* head = reinterpret_cast<RecordHead*>(&out[last_vector]);
-  auto* last = reinterpret_cast<Access*>(&out[out.size() - sizeof(Access)]);
-  if (head->accesses && last->write && last->base + last->row_bytes == offset) {
-    last->row_bytes += bytes;
-    return;
-  }
-  ++head->accesses;
-  append(out, &a, sizeof a);
+  to.push_back(rows(Space::UB, offset, 1, bytes, bytes, write, core().sub));
 }
 
 bool trace_sync(const char* op, int pipe, int other, uint32_t id) {
@@ -108,6 +181,8 @@ bool trace_sync(const char* op, int pipe, int other, uint32_t id) {
 }
 
 void finish_block(Block& block) {
+  vector.slot = nullptr;
+  if (checking()) judge::on_block_end(block);
   auto it = open_records.find(block.index);
   if (it == open_records.end()) return;
   std::lock_guard<std::mutex> hold(stream_mutex);

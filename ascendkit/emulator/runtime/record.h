@@ -21,6 +21,32 @@ struct RecordHead {
   uint64_t argument[2];  // sync: other pipe and id; mmad: shape; SIMT: threads
 };
 
+// What an instruction is to the judges. Copies, products and vector instructions are Plain.
+enum class Action : uint8_t {
+  Plain,
+  Notify,     // argument: other pipe, id
+  Wait,       // argument: other pipe, id
+  SyncAll,    // every pipe has drained
+  SyncPipe,   // one pipe is ordered with itself
+  Lock,       // argument: unlocks of the id that it waits for, id
+  Unlock,     // argument: its number among the unlocks of the id, id
+  Arrive,     // argument: Scope, id
+  CrossWait,  // argument: Scope, id
+  SimdBegin,
+  SimdEnd,
+  SimtBegin,
+  SimtEnd,      // begin: argument: threads, threads along x
+  MemBar,       // argument: asc_mem_type
+  SimtBarrier,  // argument: thread
+  Warp,         // a collective; argument: thread
+  Mmad,         // argument: shape, unit flag | clear << 8
+  FixPipe,      // argument: unit flag, quantisation
+  LoadDev,
+  StoreDev,  // scalar access past the data cache
+  Raw,       // scalar or SIMT code; argument: thread (SIMT), 1 if SIMT
+  Atomic,    // SIMT atomic; argument: thread
+};
+
 // Counts an executed instruction and, at trace level 2, writes its record.
 void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0 = 0,
             uint64_t a1 = 0);

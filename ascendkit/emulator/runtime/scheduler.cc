@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdio>
 
+#include "runtime/judge/judge.h"
 #include "mutate.h"
 
 __thread uint32_t block_idx = 0;
@@ -84,6 +85,7 @@ bool start_block(Launch& launch) {
     for (uint32_t s = 0; s < 2; ++s) add(false, s, 2 * index + s);
   uint32_t vector_cores = kind == Kind::Vector ? 1 : kind == Kind::Mixed ? 2 : 0;
   block->bank = control() ? blind_bank() : acquire_bank(kind != Kind::Vector, vector_cores);
+  if (checking()) judge::on_block_start(*block);
   worker->blocks.push_back(std::move(block));
   return true;
 }

@@ -46,6 +46,16 @@ struct Modes {
   int64_t squeezed = -1;
 };
 
+namespace judge {
+struct State;
+struct States {  // one pointer a judge, owned
+  State* of[8] = {};
+  States() = default;
+  States(const States&) = delete;
+  ~States();
+};
+}  // namespace judge
+
 struct Block;
 struct Simt;
 struct Motion;
@@ -75,6 +85,7 @@ struct Block {
   Bank* bank = nullptr;
   int sub_arrived[kFlags][2] = {};    // subblock scope: arrivals of each vector core
   int block_arrived[kFlags][2] = {};  // block scope, towards the cube core
+  judge::States judges;
   Core* cube() const;
   Core* vector(uint32_t sub) const;
 };
@@ -88,6 +99,8 @@ struct Region {
 constexpr uint64_t kIndirect = 1;
 // Follow control flow and count, move and compute nothing: for shapes too large to run.
 constexpr uint64_t kControl = 2;
+// Judges read the records while they are made; the traced build runs.
+constexpr uint64_t kCheck = 4;
 
 enum class Kind : uint32_t { Vector, Cube, Mixed };
 
@@ -101,7 +114,7 @@ struct Spec {
   uint32_t replay;  // 0: eager; else the seed of an adversarial order
   uint32_t trace;
   double timeout_s;
-  uint64_t flags;  // kIndirect, kControl
+  uint64_t flags;  // kIndirect, kControl, kCheck
 };
 struct Report {
   char code[32];
@@ -120,6 +133,7 @@ struct Launch {
   std::atomic<uint32_t> idle{0}, workers{0};
   std::vector<Core*> by_kind[2];  // [vector, cube], by index
   std::vector<int> inter[2][kFlags];
+  judge::States judges;
   uint32_t cores_of(bool aic) const;
 };
 
@@ -134,6 +148,7 @@ struct Worker {
 extern thread_local Worker* worker;
 inline Core& core() { return *worker->current; }
 inline bool control() { return worker->launch->spec.flags & kControl; }
+inline bool checking() { return worker->launch->spec.flags & kCheck; }
 // Turns of a loop over data: none when nothing is moved.
 inline uint64_t turns(uint64_t n) { return control() ? 0 : n; }
 [[noreturn]] void needs_data(const char* what);
