@@ -1,0 +1,68 @@
+"""What the routing kernels share about the machines: core counts, alignments, compilation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+UB_BYTES = 248 * 1024
+"""What a kernel without SIMT sections may use of an Ascend 950's Unified Buffer."""
+SIMT_UB_BYTES = 216 * 1024
+"""The same with SIMT sections."""
+BLOCK_BYTES = 32
+"""Grain of the Unified Buffer: rows of a tile start at multiples of it."""
+WARP = 32
+
+
+def vector_cores(tensor: torch.Tensor) -> int:
+    """Vector cores of the NPU ``tensor`` lives on; of the emulated one for a CPU tensor."""
+    if tensor.device.type == "cpu":
+        from ascendkit.emulator.kernel import CORES
+
+        return 2 * CORES
+    import torch
+
+    return 2 * int(torch.npu.get_device_properties(tensor.device).cube_core_num)
+
+
+def padded(count: int, item_bytes: int = 4) -> int:
+    """``count`` items rounded up to whole blocks of the Unified Buffer."""
+    per_block = BLOCK_BYTES // item_bytes
+    return -(-count // per_block) * per_block
+
+
+def grain(row_bytes: int, *tensors: torch.Tensor) -> int:
+    """Largest power of two up to 16 that divides a row and every tensor's address."""
+    found = math.gcd(row_bytes, 16)
+    for t in tensors:
+        found = math.gcd(found, t.data_ptr())
+    return found
+
+
+def compile_cuda(program: Any, arch: str = "", **configs: bool) -> Any:
+    """Compile a CUDA program; ``arch`` such as ``sm_90a`` compiles where no GPU is.
+
+    Args:
+        configs: names of :class:`tilelang.PassConfigKey`, beside warp specialisation, which is off.
+    """
+    import tilelang
+
+    keys = tilelang.PassConfigKey
+    return tilelang.compile(
+        program,
+        target={"kind": "cuda", "arch": arch} if arch else "cuda",
+        pass_configs={
+            keys.TL_DISABLE_WARP_SPECIALIZED: True,
+            **{keys[name]: value for name, value in configs.items()},
+        },
+    )
+
+
+def compile_ascend(program: Any) -> Any:
+    """Compile a program for the NPU, or for the emulator where that is active."""
+    import tilelang
+
+    return tilelang.compile(program, target="ascend")
