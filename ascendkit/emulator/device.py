@@ -11,11 +11,48 @@ from typing import Any
 
 from ascendkit.emulator import toolchain
 
-INDIRECT, CONTROL, CHECK = 1, 2, 4
+INDIRECT, CONTROL, CHECK, JOURNAL = 1, 2, 4, 8
+VIEW_DIMS = 8
 
 
 class _Region(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("name", ctypes.c_char_p)]
+    _fields_ = [
+        ("base", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("before", ctypes.c_uint64),
+        ("after", ctypes.c_uint64),
+        ("undefined", ctypes.c_void_p),
+    ]
+
+
+class _View(ctypes.Structure):
+    _fields_ = [
+        ("base", ctypes.c_uint64),
+        ("run", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("region", ctypes.c_uint32),
+        ("dims", ctypes.c_uint32),
+        ("size", ctypes.c_uint64 * VIEW_DIMS),
+        ("stride", ctypes.c_uint64 * VIEW_DIMS),
+    ]
+
+
+class _PoisonRange(ctypes.Structure):
+    _fields_ = [
+        ("space", ctypes.c_uint32),
+        ("sub", ctypes.c_uint32),
+        ("base", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+    ]
+
+
+class _Poisoning(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("ranges", ctypes.POINTER(_PoisonRange)),
+    ]
 
 
 class _Spec(ctypes.Structure):
@@ -32,6 +69,9 @@ class _Spec(ctypes.Structure):
         ("trace", ctypes.c_uint32),
         ("timeout_s", ctypes.c_double),
         ("flags", ctypes.c_uint64),
+        ("views", ctypes.POINTER(_View)),
+        ("view_count", ctypes.c_uint64),
+        ("poison", _Poisoning),
     ]
 
 
@@ -50,11 +90,40 @@ class _Report(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Region:
-    """A tensor's bytes in global memory."""
+    """Memory a kernel may address: a tensor's storage, or a part of it.
+
+    ``before`` and ``after`` are guard bytes around it; ``undefined`` is the address of one byte for
+    each of its bytes, not 0 where it has no value before the launch (0: all have one).
+    """
 
     name: str
     base: int
     bytes: int
+    before: int = 0
+    after: int = 0
+    undefined: int = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """The bytes of one tensor inside region number ``region``: ``run`` bytes from ``base`` on,
+    repeated along dimensions of (size, stride in bytes), strides falling."""
+
+    name: str
+    region: int
+    base: int
+    run: int
+    dims: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Poison:
+    """What memory holds before anybody writes it: all ones (kind 0), or large numbers of
+    alternating sign (1; 2: the opposite signs), in ``ranges`` (space, sub, offset, bytes) alone
+    if there are any."""
+
+    kind: int = 0
+    ranges: tuple[tuple[int, int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,14 +172,22 @@ def launch(
     indirect: bool = False,
     control: bool = False,
     check: bool = False,
+    journal: bool = False,
+    views: Sequence[View] = (),
+    poison: Poison = Poison(),
 ) -> Failure | None:
     """Run ``grid`` blocks. ``slots`` are pointers to the argument values.
 
     Returns None, or what stopped the launch.
     """
     table = (_Region * max(1, len(regions)))(
-        *(_Region(r.base, r.bytes, r.name.encode()) for r in regions)
+        *(
+            _Region(r.base, r.bytes, r.name.encode(), r.before, r.after, r.undefined or None)
+            for r in regions
+        )
     )
+    seen = (_View * max(1, len(views)))(*map(_view, views))
+    ranges = (_PoisonRange * max(1, len(poison.ranges)))(*poison.ranges)
     spec = _Spec(
         entry,
         ctypes.cast(slots, ctypes.c_void_p).value,
@@ -121,9 +198,12 @@ def launch(
         cores,
         threads or default_threads(),
         replay,
-        max(trace, int(check)),
+        max(trace, int(check or journal)),
         timeout_s,
-        INDIRECT * indirect | CONTROL * control | CHECK * check,
+        INDIRECT * indirect | CONTROL * control | CHECK * check | JOURNAL * journal,
+        seen,
+        len(views),
+        _Poisoning(poison.kind, len(poison.ranges), ranges),
     )
     report = _Report()
     if _launch()(ctypes.byref(spec), ctypes.byref(report)) == 0:
@@ -133,6 +213,14 @@ def launch(
     if code.startswith("AK-DEADLOCK"):
         core = ""
     return Failure(code, report.message.decode(errors="replace"), report.site, core, report.pc)
+
+
+def _view(v: View) -> _View:
+    sizes, strides = [d[0] for d in v.dims], [d[1] for d in v.dims]
+    array = ctypes.c_uint64 * VIEW_DIMS
+    return _View(
+        v.base, v.run, v.name.encode(), v.region, len(v.dims), array(*sizes), array(*strides)
+    )
 
 
 class _Finding(ctypes.Structure):

@@ -40,7 +40,8 @@ void do_gm2ub(const Gm2Ub& p, uint32_t pad_value, uint8_t* base) {
     record(op, PIPE_MTE2,
            {rows(Space::GM, uint64_t(p.src), p.bursts, p.burst_bytes, p.src_stride, false),
             rows(Space::UB, uint64_t(static_cast<uint8_t*>(p.dst) - base), p.bursts, row,
-                 p.dst_stride, true, core().sub)});
+                 p.dst_stride, true, core().sub)},
+           left);
 }
 
 void do_ub2gm(const Ub2Gm& p, Atomic atomic, Dtype type, uint8_t* base) {

@@ -91,7 +91,8 @@ void l1_to_l0(L1ToL0 p) {
       record(op, PIPE_MTE1,
              {rows(Space::L1, p.src + (uint64_t(p.k_start) * p.src_stride + p.m_start) * 512,
                    p.k_step, p.m_step * 512ull, int64_t(p.src_stride) * 512, false),
-              rows(space, p.dst, out_groups, out_rows * 512, int64_t(p.dst_stride) * 512, true)});
+              rows(space, p.dst, out_groups, out_rows * 512, int64_t(p.dst_stride) * 512, true)},
+             p.transpose ? p.elem_bits : 0);
   });
 }
 

@@ -11,12 +11,13 @@ extern "C" AK_API int ak_launch(const Spec* spec, Report* report) {
   Launch launch{*spec, *report};
   launch.by_kind[1].assign(launch.cores_of(true), nullptr);
   launch.by_kind[0].assign(launch.cores_of(false), nullptr);
+  judge::on_launch_start(launch);
   uint32_t n = std::max(1u, std::min(spec->threads, spec->grid));
   launch.workers = n;
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < n; ++i) threads.emplace_back([&launch] { run_worker(launch); });
   for (auto& t : threads) t.join();
-  if (spec->flags & kCheck) judge::on_launch_end(launch);
+  judge::on_launch_end(launch);
   return launch.aborted ? 1 : 0;
 }
 

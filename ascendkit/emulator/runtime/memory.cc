@@ -61,7 +61,18 @@ const char* space_name(Space space) {
   return names[int(space)];
 }
 
-Bank* acquire_bank(bool cube, uint32_t vector_cores) {
+void fill_poison(uint8_t* memory, uint64_t at, uint64_t bytes, Poison kind) {
+  if (kind == Poison::Ones) {
+    std::memset(memory, kPoison, bytes);
+    return;
+  }
+  // Large in every float format and as an integer, but finite; neighbours have opposite signs.
+  constexpr uint8_t kLarge = 0x7b;
+  for (uint64_t i = 0; i < bytes; ++i)
+    memory[i] = kLarge | ((((at + i) / 4 & 1) != uint64_t(kind == Poison::Opposite)) ? 0x80 : 0);
+}
+
+Bank* acquire_bank(bool cube, uint32_t vector_cores, const Poisoning& poison) {
   Bank* bank = nullptr;
   {
     std::lock_guard<std::mutex> hold(bank_mutex);
@@ -81,11 +92,20 @@ Bank* acquire_bank(bool cube, uint32_t vector_cores) {
     // Its end lies on the guard, so that running over it is seen.
     bank->ss = map_guarded(kSsBytes) + (4096 - kSsBytes % 4096) % 4096;
   }
-  for (uint32_t i = 0; i < vector_cores; ++i) std::memset(bank->ub[i], kPoison, kUbBytes);
+  auto fill = [&](Space s, uint32_t sub) {
+    uint8_t* memory = bank->of(s, sub);
+    fill_poison(memory, 0, capacity(s), poison.count ? Poison::Ones : poison.kind);
+    for (uint32_t i = 0; i < poison.count; ++i) {
+      const PoisonRange& r = poison.ranges[i];
+      if (r.space == uint32_t(s) && r.sub == sub && r.base + r.bytes <= capacity(s))
+        fill_poison(memory + r.base, r.base, r.bytes, poison.kind);
+    }
+  };
+  for (uint32_t i = 0; i < vector_cores; ++i) fill(Space::UB, i);
   if (cube)
     for (Space s : {Space::L1, Space::L0A, Space::L0B, Space::L0C, Space::BT, Space::FB, Space::MXA,
                     Space::MXB})
-      std::memset(bank->of(s, 0), kPoison, capacity(s));
+      fill(s, 0);
   if (cube && vector_cores) std::memset(bank->ss, kPoison, kSsBytes);
   return bank;
 }

@@ -22,7 +22,7 @@ struct Vector {
 thread_local Vector vector;
 
 bool streaming() { return worker->launch->spec.trace >= 2; }
-bool recording() { return streaming() || checking(); }
+bool recording() { return streaming() || checking() || journaling(); }
 void append(std::vector<char>& to, const void* p, size_t n) {
   to.insert(to.end(), static_cast<const char*>(p), static_cast<const char*>(p) + n);
 }
@@ -82,7 +82,7 @@ void emit(const Slot& s, const RecordHead& head, const Access* accesses) {
     append(out, &head, sizeof head);
     append(out, accesses, head.accesses * sizeof(Access));
   }
-  if (checking()) judge::on_record(core(), s, head, accesses);
+  if (checking() || journaling()) judge::on_record(core(), s, head, accesses);
 }
 // Nothing joins the open vector instruction any more.
 void close_vector() {
@@ -182,7 +182,7 @@ bool trace_sync(const char* op, int pipe, int other, uint32_t id) {
 
 void finish_block(Block& block) {
   vector.slot = nullptr;
-  if (checking()) judge::on_block_end(block);
+  if (checking() || journaling()) judge::on_block_end(block);
   auto it = open_records.find(block.index);
   if (it == open_records.end()) return;
   std::lock_guard<std::mutex> hold(stream_mutex);

@@ -6,8 +6,8 @@
 #include <condition_variable>
 #include <cstdio>
 
-#include "runtime/judge/judge.h"
 #include "mutate.h"
+#include "runtime/judge/judge.h"
 
 __thread uint32_t block_idx = 0;
 __thread uint3 threadIdx = {0, 0, 0};
@@ -84,7 +84,8 @@ bool start_block(Launch& launch) {
   if (kind == Kind::Mixed)
     for (uint32_t s = 0; s < 2; ++s) add(false, s, 2 * index + s);
   uint32_t vector_cores = kind == Kind::Vector ? 1 : kind == Kind::Mixed ? 2 : 0;
-  block->bank = control() ? blind_bank() : acquire_bank(kind != Kind::Vector, vector_cores);
+  block->bank = control() ? blind_bank()
+                          : acquire_bank(kind != Kind::Vector, vector_cores, launch.spec.poison);
   if (checking()) judge::on_block_start(*block);
   worker->blocks.push_back(std::move(block));
   return true;

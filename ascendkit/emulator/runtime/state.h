@@ -90,9 +90,22 @@ struct Block {
   Core* vector(uint32_t sub) const;
 };
 
+// Memory that a kernel may address. Guard bytes around it belong to nobody; a copy that reaches
+// them fails, scalar code that does is found out.
 struct Region {
   uint64_t base, bytes;
   const char* name;
+  uint64_t before, after;    // guard bytes
+  const uint8_t* undefined;  // not 0: this byte has no value before the launch; null: all have one
+};
+// The bytes of one tensor inside a region: `run` bytes, repeated along dimensions of falling
+// stride.
+constexpr uint32_t kViewDims = 8;
+struct View {
+  uint64_t base, run;
+  const char* name;
+  uint32_t region, dims;
+  uint64_t size[kViewDims], stride[kViewDims];
 };
 
 // The kernel reads pointers from memory, so that unknown addresses may be right.
@@ -101,6 +114,8 @@ constexpr uint64_t kIndirect = 1;
 constexpr uint64_t kControl = 2;
 // Judges read the records while they are made; the traced build runs.
 constexpr uint64_t kCheck = 4;
+// Each core keeps a journal of its instructions, to be compared with that of another launch.
+constexpr uint64_t kJournal = 8;
 
 enum class Kind : uint32_t { Vector, Cube, Mixed };
 
@@ -114,7 +129,10 @@ struct Spec {
   uint32_t replay;  // 0: eager; else the seed of an adversarial order
   uint32_t trace;
   double timeout_s;
-  uint64_t flags;  // kIndirect, kControl, kCheck
+  uint64_t flags;  // kIndirect, kControl, kCheck, kJournal
+  const View* views;
+  uint64_t view_count;
+  Poisoning poison;
 };
 struct Report {
   char code[32];
@@ -149,6 +167,7 @@ extern thread_local Worker* worker;
 inline Core& core() { return *worker->current; }
 inline bool control() { return worker->launch->spec.flags & kControl; }
 inline bool checking() { return worker->launch->spec.flags & kCheck; }
+inline bool journaling() { return worker->launch->spec.flags & kJournal; }
 // Turns of a loop over data: none when nothing is moved.
 inline uint64_t turns(uint64_t n) { return control() ? 0 : n; }
 [[noreturn]] void needs_data(const char* what);

@@ -1,14 +1,37 @@
 #include "runtime/judge/judge.h"
 
+#include "runtime/judge/journal.h"
+#include "runtime/judge/memory.h"
+
 namespace ak::judge {
 
 States::~States() {
   for (State* s : of) delete s;
 }
 
-void on_record(Core&, const Slot&, const RecordHead&, const Access*) {}
-void on_block_start(Block&) {}
-void on_block_end(Block&) {}
-void on_launch_end(Launch&) {}
+void on_record(Core& core, const Slot& slot, const RecordHead& head, const Access* accesses) {
+  if (journaling()) journal_record(core, slot, head, accesses);
+  if (!checking()) return;
+  memory_record(core, slot, head, accesses);
+}
+void on_launch_start(Launch& launch) {
+  if (launch.spec.flags & kJournal) journal_launch_start();
+  if (!(launch.spec.flags & kCheck)) return;
+  memory_launch_start(launch);
+}
+void on_block_start(Block& block) {
+  if (!checking()) return;
+  memory_block_start(block);
+}
+void on_block_end(Block& block) {
+  if (journaling()) journal_block_end(block);
+  if (!checking()) return;
+  memory_block_end(block);
+}
+void on_launch_end(Launch& launch) {
+  if (launch.spec.flags & kJournal) journal_launch_end();
+  if (!(launch.spec.flags & kCheck)) return;
+  memory_launch_end(launch);
+}
 
 }  // namespace ak::judge

@@ -10,10 +10,11 @@ namespace ak::judge {
 struct State {
   virtual ~State() = default;
 };
-enum Which { kRace, kProtocol, kMemory, kCoverage, kJudges };
+enum Which { kRace, kProtocol, kMemory, kJournals, kJudges };
 
 // A complete record, its accesses included. Vector instructions that touch no memory have none.
 void on_record(Core& core, const Slot& slot, const RecordHead& head, const Access* accesses);
+void on_launch_start(Launch& launch);
 void on_block_start(Block& block);
 void on_block_end(Block& block);
 // After all blocks have ended, also when the launch has failed.
