@@ -10,28 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ascendkit.emulator.errors import EmulatorError, SourceError
+    from ascendkit.emulator.findings.checking import CheckResult, check
     from ascendkit.emulator.hook import active
     from ascendkit.emulator.kernel import EmulatedKernel, Run
     from ascendkit.emulator.npu import as_npu
     from ascendkit.emulator.running import run
 
 _HOME = {
+    "CheckResult": "findings.checking",
     "EmulatedKernel": "kernel",
     "EmulatorError": "errors",
     "Run": "kernel",
     "SourceError": "errors",
     "active": "hook",
     "as_npu": "npu",
+    "check": "findings.checking",
     "run": "running",
 }
 
 __all__ = [
+    "CheckResult",
     "EmulatedKernel",
     "EmulatorError",
     "Run",
     "SourceError",
     "active",
     "as_npu",
+    "check",
     "run",
 ]
 

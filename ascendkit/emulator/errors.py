@@ -11,6 +11,7 @@ class EmulatorError(RuntimeError):
         line: line of the generated source, 0 if unknown.
         text: that line.
         core: which core failed, ``block 3 AIV1``.
+        python: the Python lines of a TileLang kernel that it came from, as text; empty if unknown.
     """
 
     def __init__(
@@ -22,11 +23,13 @@ class EmulatorError(RuntimeError):
         self.line = line
         self.text = text
         self.core = core
+        self.python: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = f"\n  in {self.core}" if self.core else ""
         source = f"\n  at line {self.line}: {self.text}" if self.line else ""
-        return f"{self.code}: {self.message}{where}{source}"
+        python = "".join(f"\n  from {line}" for line in self.python)
+        return f"{self.code}: {self.message}{where}{source}{python}"
 
 
 class SourceError(EmulatorError, ValueError):

@@ -111,6 +111,13 @@ class LineMap:
         ]
         return tuple(near) if near else (own,) if own else ()
 
+    def told(self, line: int) -> tuple[str, ...]:
+        """``around`` as text, the source lines included."""
+        how = {"at": "", "in": "the block at "}
+        return tuple(
+            f"{how.get(o.how, o.how + ' ')}{o}: {o.text}".rstrip(": ") for o in self.around(line)
+        )
+
     def buffer(self, kernel: str, space: str, begin: int, end: int) -> str:
         """Names of the buffers that hold bytes [begin, end) of ``space``; empty if unknown."""
         names = [

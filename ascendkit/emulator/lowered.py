@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ascendkit.emulator import arguments, device, host, linemap, lowering_cache, toolchain
+from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.kernel import CORES, EmulatedKernel
 from ascendkit.errors import bad_type, bad_value
 
@@ -117,6 +118,9 @@ class LoweredKernel:
             self.last_grid = grid
             try:
                 self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)
+            except EmulatorError as error:
+                error.python = self.origins.told(error.line)
+                raise
             finally:
                 self.findings += kernel.findings
         outputs = [values[i] for i in self.result_idx]
