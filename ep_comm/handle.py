@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,11 +27,6 @@ class EPHandle:
         psum_num_recv_tokens_per_expert: int32 [E/N]; inclusive sums of aligned counts, or, where
             rows are expanded, start + count of every expert.
         num_unaligned_recv_tokens_per_expert: int32 [E/N].
-        recv_src_metadata: int32 [R, 2 + k]. Column 0: source rank * T + token. Column 1: (source
-            rank, or in hybrid mode number within the scale-up peer) * k + last choice here. The
-            rest: expanded row of each choice, or -1.
-        dst_buffer_slot_idx: int32 [t, k], at the last choice on each rank (node, in hybrid mode):
-            sender * T + slot; -1 elsewhere.
         number: of the dispatch on its buffer; equal on all ranks.
     """
 
@@ -47,8 +43,6 @@ class EPHandle:
     psum_num_recv_tokens_per_scaleup_rank: torch.Tensor
     psum_num_recv_tokens_per_expert: torch.Tensor
     num_unaligned_recv_tokens_per_expert: torch.Tensor
-    recv_src_metadata: torch.Tensor
-    dst_buffer_slot_idx: torch.Tensor
     buffer_id: int = field(repr=False)
     path: Path = field(repr=False)
     placement: Placement = field(repr=False)
@@ -64,6 +58,34 @@ class EPHandle:
                 f"{self.version}: it was written after the dispatch; dispatch again"
             )
         return self.routing
+
+    @cached_property
+    def recv_src_metadata(self) -> torch.Tensor:
+        """int32 [R, 2 + k], made when first read.
+
+        Column 0: source rank * T + token. Column 1: (source rank, or in hybrid mode number within
+        the scale-up peer) * k + last choice here. The rest: expanded row of each choice, or -1.
+        """
+        import torch
+
+        done, k = self.placement, self.routing.shape[1]
+        source = done.src.long() // self.num_max_tokens_per_rank
+        columns = torch.arange(k, device=done.local.device)
+        last = torch.where(done.local >= 0, columns, -1).amax(dim=1)
+        expanded = torch.full_like(done.local, -1) if done.expanded is None else done.expanded
+        number = self.path.numbered(source)
+        columns_ = [done.src.long()[:, None], (number * k + last)[:, None], expanded]
+        return torch.cat(columns_, dim=1).to(torch.int32)
+
+    @cached_property
+    def dst_buffer_slot_idx(self) -> torch.Tensor:
+        """int32 [t, k], made when first read: sender * T + slot at the last choice on each rank
+        (node, in hybrid mode), -1 elsewhere."""
+        import torch
+
+        hop = self.path.hops[0]
+        first = hop.transport.rank * self.num_max_tokens_per_rank
+        return torch.where(hop.slot >= 0, first + hop.slot, -1).to(torch.int32)
 
     @property
     def num_real_rows(self) -> int:

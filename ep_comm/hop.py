@@ -52,27 +52,37 @@ class Hop:
         if order is not None:
             order = order.to(self.device)
         ordered = topk_idx if order is None else topk_idx[order]
-        flat = layout(ordered.contiguous(), num_experts, transport.size)
-        made = unpack(flat, topk_idx, num_experts, transport.size)
+        ranks = transport.size
+        flat = layout(ordered.contiguous(), num_experts, ranks)
+        self._head = flat[: ranks + num_experts]
+        made = unpack(flat, topk_idx, num_experts, ranks)
         slot = made.slot.long()
         if order is not None:
             slot = torch.empty_like(slot).index_copy_(0, order, slot)
-        share = num_experts // transport.size
-        self.group = torch.where(topk_idx >= 0, topk_idx // share, -1)
-        self.sends = made.num_tokens_per_rank.cpu().numpy().astype(np.int64)
         self.slot = slot
-        token, choice = (slot >= 0).nonzero(as_tuple=True)
-        to = self.group[token, choice]
-        row = self._first(self.sends)[to] + slot[token, choice]
-        self.take = torch.empty_like(token).index_copy_(0, row, token)
-        self.target = torch.empty_like(to).index_copy_(0, row, to)
-        self.table = torch.full_like(slot, -1)
-        self.table[token, choice] = row
+        self._share = num_experts // ranks
+        self.group = torch.where(topk_idx >= 0, topk_idx // self._share, -1)
+        sends = made.num_tokens_per_rank.long()
+        first = sends.cumsum(0) - sends
+        real = slot >= 0
+        self.table = torch.where(real, first[self.group.clamp(min=0)] + slot, -1)
+        # Rows are not counted on the host yet: entries of no row go to one place beyond the most.
+        t, k = topk_idx.shape
+        most = t * min(k, ranks)
+        tokens = torch.arange(t, device=self.device)[:, None].expand(t, k)
+        self.take = torch.zeros(most + 1, dtype=torch.int64, device=self.device).scatter_(
+            0, torch.where(real, self.table, most).view(-1), tokens.reshape(-1)
+        )
         self.counts = np.zeros((0, 0), np.int64)
 
     def agree(self, what: str) -> None:
-        """Learn the whole count matrix."""
-        self.counts = self._matrix(self.sends, f"{what} counts")
+        """Learn the count matrix and what every expert here receives; the one wait of a hop."""
+        ranks, me = self.transport.size, self.transport.rank
+        known = self._matrix(self._head.cpu().numpy(), f"{what} counts")
+        self.counts = known[:, :ranks]
+        own = slice(ranks + me * self._share, ranks + (me + 1) * self._share)
+        self.expert_counts = known[:, own].sum(axis=0)
+        self.take = self.take[: int(self.counts[me].sum())]
 
     @property
     def received(self) -> int:
@@ -85,24 +95,19 @@ class Hop:
 
     def back(self, planes: Sequence[torch.Tensor], what: str) -> list[torch.Tensor]:
         """A row for every row received, back to its source; rows of :attr:`table`."""
-        import torch
-
-        every = torch.arange(self.received, device=self.device)
-        return self.transport.exchange(planes, every, self.counts.T.copy(), what)
+        return self.transport.exchange(planes, None, self.counts.T, what)
 
     def back_each(
         self,
         planes: Sequence[torch.Tensor],
         returned: torch.Tensor,
-        theirs: torch.Tensor,
         what: str,
     ) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Several rows a token, unreduced: one for every choice in a mask.
 
         Args:
-            planes: a row for every True of ``theirs``, row-major.
+            planes: a row for every choice that peers await, by row received and choice.
             returned: mask [t, k] of this rank's choices for which a row comes back.
-            theirs: mask [R, k], the same of the rows received.
 
         Returns:
             the planes, and the table of ``returned``.
@@ -110,21 +115,19 @@ class Hop:
         import torch
 
         rank = self.transport.rank
-        picked = returned[self.take] & (self.group[self.take] == self.target[:, None])
+        peers = torch.arange(self.transport.size, device=self.device)
+        sends = torch.from_numpy(self.counts[rank].copy()).to(self.device)
+        target = peers.repeat_interleave(sends, output_size=len(self.take))
+        picked = returned[self.take] & (self.group[self.take] == target[:, None])
         line, choice = picked.nonzero(as_tuple=True)
         table = torch.full_like(self.table, -1)
         table[self.take[line], choice] = torch.arange(len(line), device=self.device)
-        here = self.target[line].bincount(minlength=self.transport.size)
+        here = target[line].bincount(minlength=self.transport.size)
         counts = self._matrix(here.cpu().numpy(), f"{what} choices").T.copy()
-        every = torch.arange(int(counts[rank].sum()), device=self.device)
-        if len(every) != int(theirs.sum()):
-            raise RuntimeError(f"{what}: {len(every)} rows are awaited, {int(theirs.sum())} exist")
-        return self.transport.exchange(planes, every, counts, what), table
-
-    def _first(self, counts: np.ndarray) -> torch.Tensor:
-        import torch
-
-        return torch.from_numpy(counts.cumsum() - counts).to(self.device)
+        awaited, exist = int(counts[rank].sum()), len(planes[0])
+        if awaited != exist:
+            raise RuntimeError(f"{what}: {awaited} rows are awaited, {exist} exist")
+        return self.transport.exchange(planes, None, counts, what), table
 
     def _matrix(self, row: np.ndarray, what: str) -> np.ndarray:
         rows = self.transport.gather(row.astype(np.int32).tobytes(), what)

@@ -44,8 +44,10 @@ class Shape:
 def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
     """One record a measured thing.
 
-    ``dispatch`` and ``combine`` are whole calls, into memory that is new to the process; ``copies``
-    is what dispatch copies on one-sided backends, into memory used before; ``memcpy`` as many bytes
+    ``us`` is one call of ranks that start together, ``in_row_us`` a call of many that are issued
+    one after the other (what the device needs, where the host is ahead of it). ``dispatch`` and
+    ``combine`` are whole calls, into memory that is new to the process; ``cached`` is a dispatch
+    with the handle of another; ``copies`` is what dispatch copies on one-sided backends, into memory used before; ``memcpy`` as many bytes
     by one plain copy, ``fresh_copy`` the same into new memory; ``all_to_all`` the same rows by
     all_to_all_single, with sizes known beforehand.
     """
@@ -60,7 +62,7 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
         num_experts=shape.num_experts, fp8=shape.fp8, routing=shape.routing, seed=shape.seed,
         counts=(shape.tokens,),
     )  # fmt: skip
-    mine = draw(spec, group.size)[group.rank]
+    mine = draw(spec, group.size, group.rank)[0]
     x: Any = mine.x.to(device)
     if mine.sf is not None:
         x = (x, mine.sf.contiguous().to(device))
@@ -74,6 +76,7 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
     y = rows.to(torch.bfloat16) if shape.fp8 else rows
     calls: dict[str, Call] = {
         "dispatch": forward,
+        "cached": lambda: buffer.dispatch(x, handle=handle),
         "combine": lambda: buffer.combine(y, handle),
     }
     row = rows.shape[1] * rows.element_size() + (4 * recv[1].shape[1] if shape.fp8 else 0)
@@ -91,6 +94,7 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
         calls["all_to_all"] = _baseline(buffer, rows, handle)
     moved = {
         "dispatch": (received * row, out * row),
+        "cached": (received * row, out * row),
         "combine": (received * 2 * shape.hidden, back * 2 * shape.hidden),
         "memcpy": (len(source) * row, 0),
         "fresh_copy": (len(source) * row, 0),
@@ -99,11 +103,12 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
     }
     found = []
     for name, call in calls.items():
-        us = _timed(buffer, call, shape.repeats)
+        us, in_row = timed(buffer, call, shape.repeats), in_a_row(buffer, call, shape.repeats)
         logical, wire = moved[name]
         found.append(
-            {"what": name, "rank": group.rank, "us": us, "logical_bytes": logical,
-             "wire_bytes": wire, "logical_gbs": logical / us / 1e3, "wire_gbs": wire / us / 1e3}
+            {"what": name, "rank": group.rank, "us": us, "in_row_us": in_row,
+             "logical_bytes": logical, "wire_bytes": wire, "logical_gbs": logical / us / 1e3,
+             "wire_gbs": wire / us / 1e3}
         )  # fmt: skip
     buffer.destroy()
     return found
@@ -152,7 +157,7 @@ def _baseline(buffer: EPBuffer, rows: torch.Tensor, handle: Any) -> Call:
     return lambda: dist.all_to_all_single(out, given, receives, sends, group=group)
 
 
-def _timed(buffer: EPBuffer, call: Call, repeats: int) -> float:
+def timed(buffer: EPBuffer, call: Call, repeats: int) -> float:
     """Median microseconds on this rank, all ranks starting together."""
     import torch
 
@@ -174,3 +179,24 @@ def _timed(buffer: EPBuffer, call: Call, repeats: int) -> float:
         times.append(begin.elapsed_time(end) * 1e3)
     # The first touches memory for the first time.
     return sorted(times[1:])[repeats // 2]
+
+
+def in_a_row(buffer: EPBuffer, call: Call, repeats: int) -> float:
+    """Microseconds of a call, of ``repeats`` issued without waiting between them."""
+    import torch
+
+    buffer.barrier()
+    if buffer.device == "cpu":
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - start) * 1e6 / repeats
+    accel = torch.get_device_module(buffer.device)
+    begin, end = accel.Event(enable_timing=True), accel.Event(enable_timing=True)
+    accel.synchronize()
+    begin.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    accel.synchronize()
+    return float(begin.elapsed_time(end) * 1e3 / repeats)

@@ -6,14 +6,15 @@ of processes that take turns, and serve to test it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ep_comm.buffer import EPBuffer
 from ep_comm.contract import Spec, check, draw
-from ep_comm.measure import Shape, _timed, measure
+from ep_comm.measure import Shape, in_a_row, timed
 
 if TYPE_CHECKING:
     import torch
@@ -33,14 +34,20 @@ def specs(ranks: int, seed: int) -> Iterator[Spec]:
     yield replace(base, tokens=32, hidden=7168, num_topk=8, alignment=128, fp8=True)
 
 
-def faults(group: Any, device: str, seed: int) -> list[str]:
-    """What is not bit-equal to the reference on this rank."""
-    return [f"{s}: {f}" for s in specs(group.size, seed) for f in check(group, s, device)]
+def faults(group: Any, device: str, cases: Iterable[Spec], limit_s: float) -> tuple[int, list[str]]:
+    """Cases that ran before the limit, and what is not bit-equal to the reference on this rank."""
+    import torch.distributed as dist
 
-
-def timings(group: Any, shapes: Sequence[Shape]) -> list[dict[str, Any]]:
-    """Dispatch, combine and all_to_all_single for every shape."""
-    return [{"shape": s.__dict__, **r} for s in shapes for r in measure(group, s)]
+    start, count, found = time.monotonic(), 0, []
+    for spec in cases:
+        late: list[Any] = [None] * group.size
+        dist.all_gather_object(late, time.monotonic() - start > limit_s)
+        # All ranks stop at the same case, or none does.
+        if any(late):
+            break
+        found += [f"{spec}: {fault}" for fault in check(group, spec, device)]
+        count += 1
+    return count, found
 
 
 def contention(group: Any, shape: Shape, intermediate: int = 2048) -> list[dict[str, Any]]:
@@ -58,7 +65,7 @@ def contention(group: Any, shape: Shape, intermediate: int = 2048) -> list[dict[
         tokens=shape.tokens, hidden=shape.hidden, num_topk=shape.num_topk,
         num_experts=shape.num_experts, counts=(shape.tokens,), seed=shape.seed,
     )  # fmt: skip
-    mine = draw(spec, group.size)[group.rank]
+    mine = draw(spec, group.size, group.rank)[0]
     x, idx = mine.x.to(device), mine.topk_idx.to(device)
 
     def forward() -> Any:
@@ -70,8 +77,7 @@ def contention(group: Any, shape: Shape, intermediate: int = 2048) -> list[dict[
     up = torch.randn(share, shape.hidden, intermediate, device=device).bfloat16()
     down = torch.randn(share, intermediate, shape.hidden, device=device).bfloat16()
 
-    def products() -> torch.Tensor:
-        return torch.cat([(r @ u) @ d for r, u, d in zip(rows.split(counts), up, down)])
+    products = _products(rows, up, down, counts)
 
     def back() -> Any:
         return buffer.combine(rows, handle)
@@ -86,11 +92,25 @@ def contention(group: Any, shape: Shape, intermediate: int = 2048) -> list[dict[
         "products beside combine": lambda: beside(back),
     }
     found = [
-        {"what": name, "rank": group.rank, "us": _timed(buffer, call, shape.repeats)}
+        {"what": name, "rank": group.rank, "us": timed(buffer, call, shape.repeats),
+         "in_row_us": in_a_row(buffer, call, shape.repeats)}
         for name, call in calls.items()
-    ]
+    ]  # fmt: skip
     buffer.destroy()
     return found
+
+
+def _products(
+    rows: torch.Tensor, up: torch.Tensor, down: torch.Tensor, counts: Sequence[int]
+) -> Callable[[], torch.Tensor]:
+    """Both products of every expert; one grouped kernel each where torch has it (Hopper)."""
+    import torch
+
+    if rows.device.type == "cuda" and hasattr(torch, "_grouped_mm"):
+        ends = torch.tensor(counts, device=rows.device).cumsum(0).to(torch.int32)
+        mm = torch._grouped_mm
+        return lambda: mm(mm(rows, up, offs=ends), down, offs=ends)
+    return lambda: torch.cat([(r @ u) @ d for r, u, d in zip(rows.split(counts), up, down)])
 
 
 def _beside(device: str, work: Callable[[], Any]) -> Callable[[Callable[[], Any]], None]:

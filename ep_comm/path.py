@@ -69,14 +69,15 @@ class Returned:
         """Weights by choice, [t, k]: each from the row its rank sent; 0 for no choice."""
         if self.weights is None:
             return None
-        out = self.weights.new_zeros(self.table.shape)
-        for m in range(self.table.shape[1]):
-            row = self.table[:, m : m + 1]
-            token, choice = ((row >= 0) & (self.owner == self.owner[:, m : m + 1])).nonzero(
-                as_tuple=True
-            )
-            out[token, choice] = self.weights[row[token, 0], choice]
-        return out
+        import torch
+
+        if not len(self.weights):
+            return self.weights.new_zeros(self.table.shape)
+        # The row of a choice is the one its owner sent, kept at the owner's last choice.
+        same = self.owner[:, :, None] == self.owner[:, None, :]
+        row = torch.where(same, self.table[:, None, :], -1).amax(dim=2)
+        choice = torch.arange(row.shape[1], device=row.device)
+        return torch.where(row >= 0, self.weights[row.clamp(min=0), choice], 0.0)
 
     def summed(self, bias: Sequence[torch.Tensor | None] = ()) -> torch.Tensor:
         """bf16 [t, H]."""
@@ -121,11 +122,29 @@ class Path:
             planes = hop.forward(planes, what)
         return planes
 
+    def numbered(self, source: torch.Tensor) -> torch.Tensor:
+        """Of received rows the source rank; in hybrid mode its number within its scale-up peer.
+
+        Args:
+            source: int64 [R], source rank of every row.
+        """
+        import torch
+
+        if self._grid.node is None:
+            return source
+        near = self._grid.node.size
+        place = source % near
+        order = place.argsort(stable=True)
+        counts = place.bincount(minlength=near)
+        first = counts.cumsum(0) - counts
+        number = torch.empty_like(place)
+        number[order] = torch.arange(len(place), device=place.device) - first[place[order]]
+        return number
+
     def back(
         self,
         rows: torch.Tensor,
         weights: torch.Tensor | None,
-        theirs: torch.Tensor,
         multiple: bool,
         a_choice: bool,
         what: str,
@@ -133,10 +152,8 @@ class Path:
         """Rows from experts to tokens, all but the last sum.
 
         Args:
-            rows: bf16, in order of arrival; one a row received, or one for every True of
-                ``theirs``, row-major.
+            rows: bf16, in order of arrival: one a row received, or one for every choice here.
             weights: f32, a row for each of ``rows``.
-            theirs: mask [R, k] of choices here, in order of arrival; with ``multiple`` unused.
             multiple: sum on the way where rows of a token meet.
             a_choice: without ``multiple``: rows are one a choice, not one a rank.
         """
@@ -149,8 +166,7 @@ class Path:
             else:
                 by = self._rank_of(i)
                 each = by >= 0 if a_choice else last_on_rank(by)
-                planes, table = hop.back_each(planes, each, theirs, what)
-                theirs = each
+                planes, table = hop.back_each(planes, each, what)
             got = Returned(planes[0], table, planes[1] if weights is not None else None, by)
             if last:
                 return got

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ep_comm.expand import expand
+from ep_comm.layout import layout, unpack
 from ep_comm.path import Order
 from ep_comm.size import align
 
@@ -29,6 +32,7 @@ class Placement:
         local: int64 [R, k], local experts of received rows, -1 elsewhere.
         src: int32 [R], source rank * T + token.
         counts: int64 [E/N], rows of each expert.
+        sizes: the same, rounded up to the alignment, on the host.
         expanded: int64 [R, k], expanded row of each choice or -1; None where not expanded.
         index: int32, arrival behind each expanded row, -1 in gaps.
         starts: int64 [E/N], first row of each expert.
@@ -43,6 +47,7 @@ class Placement:
     index: torch.Tensor | None
     starts: torch.Tensor
     alignment: int
+    sizes: list[int]
 
     @property
     def num_rows(self) -> int:
@@ -53,11 +58,6 @@ class Placement:
     def num_out(self) -> int:
         """Rows of the outputs that mean something: R or X."""
         return self.num_rows if self.index is None else len(self.index)
-
-    @property
-    def aligned(self) -> torch.Tensor:
-        """Rows of each expert, padded."""
-        return (self.counts + self.alignment - 1) // self.alignment * self.alignment
 
     def worst(self, rows: int) -> int:
         """Rows of the outputs if ``rows`` arrived and every one took all the experts it can."""
@@ -106,11 +106,12 @@ class Placement:
             out = rows.new_empty((size, rows.shape[1]))
             out[: len(ordered)] = ordered
             return out
-        out = rows.new_empty(size)
-        out[: self.num_out] = 0
-        here = self.expanded >= 0
-        out[self.expanded[here]] = ordered[here]
-        return out
+        # Entries of no row go to one place beyond the last.
+        import torch
+
+        out = rows.new_zeros(size + 1)
+        places = torch.where(self.expanded >= 0, self.expanded, size)
+        return out.scatter_(0, places.view(-1), ordered.reshape(-1))[:size]
 
     def arrivals(self, of_rows: torch.Tensor) -> torch.Tensor:
         """Back from received rows to order of arrival."""
@@ -123,28 +124,32 @@ class Placement:
     def _picked(self, rows: torch.Tensor) -> torch.Tensor:
         if self.index is None:
             return rows if self.row is None else rows[self.row]
-        out = rows.new_zeros((len(self.index), rows.shape[1]))
+        import torch
+
+        if not len(rows):
+            return rows.new_zeros((len(self.index), rows.shape[1]))
+        # A choice by mask, not a product: scales are bit patterns, also where they are floats.
         real = self.index >= 0
-        out[real] = rows[self.index[real].long()]
-        return out
+        return torch.where(real[:, None], rows[self.index.clamp(min=0).long()], 0)
 
 
 def place(
     chosen: torch.Tensor,
     src: torch.Tensor,
     low: int,
-    num_local: int,
+    counts: np.ndarray,
     alignment: int,
     do_expand: bool,
     sort: bool,
     order: Order,
 ) -> Placement:
-    """Decide where every arrival goes.
+    """Decide where every arrival goes; nothing is read from the device.
 
     Args:
         chosen: int32 [R, k], global choices, in order of arrival.
         src: int32 [R].
-        low, num_local: first expert of this rank, and how many.
+        low: first expert of this rank.
+        counts: rows of each expert of this rank.
         sort: by ``src`` instead of by arrival.
         order: in which arrivals take their rows within an expert, where they are not sorted.
     """
@@ -154,24 +159,23 @@ def place(
     if sort:
         row = src.argsort()
         chosen, src = chosen[row], src[row]
-    wide = chosen.long()
-    local = torch.where((wide >= low) & (wide < low + num_local), wide - low, -1)
-    here = local >= 0
-    counts = local[here].bincount(minlength=num_local)
+    local = chosen.long() - low
+    local = torch.where((local >= 0) & (local < len(counts)), local, -1)
     padded = (counts + alignment - 1) // alignment * alignment
-    starts = padded.cumsum(0) - padded
+    both = torch.from_numpy(np.stack([counts, padded.cumsum() - padded])).to(local.device)
     expanded = index = None
     if do_expand:
         turn = None if sort else order(len(local))
         turn = None if turn is None else turn.to(local.device)
-        expanded, index = _expanded(local, counts, starts, int(padded.sum()), turn, row)
+        expanded, index = _expanded(local, both[1], int(padded.sum()), turn, row)
     # A copy: without a sort these are numbers in the buffer, which the next call overwrites.
-    return Placement(row, local, src.clone(), counts, expanded, index, starts, alignment)
+    return Placement(
+        row, local, src.clone(), both[0], expanded, index, both[1], alignment, padded.tolist()
+    )
 
 
 def _expanded(
     local: torch.Tensor,
-    counts: torch.Tensor,
     starts: torch.Tensor,
     size: int,
     turn: torch.Tensor | None,
@@ -179,18 +183,17 @@ def _expanded(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     import torch
 
+    experts = len(starts)
     walked = local if turn is None else local[turn]
-    at, choice = (walked >= 0).nonzero(as_tuple=True)
-    expert = walked[at, choice]
-    token = at if turn is None else turn[at]
-    by_expert = expert.argsort(stable=True)
-    first = counts.cumsum(0) - counts
-    ranked = expert[by_expert]
-    everyone = torch.arange(len(expert), device=local.device)
-    place = torch.empty_like(expert)
-    place[by_expert] = everyone - first[ranked] + starts[ranked]
-    expanded = torch.full_like(local, -1)
-    expanded[token, choice] = place
-    index = torch.full((size,), -1, dtype=torch.int32, device=local.device)
-    index[place] = (token if row is None else row[token]).to(torch.int32)
-    return expanded, index
+    # Experts of a token are distinct: as receivers of their own they number its choices.
+    slot = unpack(layout(walked, experts, experts), walked, experts, experts).slot.long()
+    place = torch.where(slot >= 0, slot + starts[walked.clamp(min=0)], -1)
+    expanded = place if turn is None else torch.empty_like(place).index_copy_(0, turn, place)
+    index = torch.full((size + 1,), -1, dtype=torch.int32, device=local.device)
+    arrival = torch.arange(len(local), device=local.device) if row is None else row
+    index.scatter_(
+        0,
+        torch.where(expanded >= 0, expanded, size).view(-1),
+        arrival.to(torch.int32)[:, None].expand_as(expanded).reshape(-1),
+    )
+    return expanded, index[:size]

@@ -67,15 +67,15 @@ def matrix(base: Spec) -> Iterator[Spec]:
         )  # fmt: skip
 
 
-def draw(spec: Spec, ranks: int) -> list[Sent]:
-    """Inputs of every rank."""
+def draw(spec: Spec, ranks: int, only: int | None = None) -> list[Sent]:
+    """Inputs of every rank, or of one."""
     import torch
 
     from ascendkit.testing import generator, routing, sub_seed
     from ep_comm.reference import Sent
 
     sent = []
-    for rank in range(ranks):
+    for rank in range(ranks) if only is None else (only,):
         own = sub_seed(spec.seed, "ep_comm", rank)
         counts = spec.counts
         t = counts[rank % len(counts)] if counts else max(0, spec.tokens - rank)

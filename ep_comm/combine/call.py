@@ -75,18 +75,15 @@ class CombineCall:
         x, weights = self.x[: done.num_out], self.topk_weights
         if weights is not None:
             weights = self._by_choice(weights)
-        here = done.local >= 0
         a_choice = done.expanded is not None and not b.multiple
         if done.expanded is None:
             x = x[: done.num_rows] if done.row is None else done.arrivals(x)
         elif b.multiple:
             x = self._summed(x)
         else:
-            x = x[done.arrivals(done.expanded)[done.arrivals(here)]]
-        self.got: Returned = self.handle.path.back(
-            x, weights, done.arrivals(here) if a_choice else self._last(), b.multiple, a_choice,
-            self.name,
-        )  # fmt: skip
+            places = done.arrivals(done.expanded)
+            x = x[places[places >= 0]]
+        self.got: Returned = self.handle.path.back(x, weights, b.multiple, a_choice, self.name)
 
     def epilogue(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The last sum; no peer takes part."""
@@ -106,21 +103,14 @@ class CombineCall:
         assert done.expanded is not None
         return reduce(x.contiguous(), done.arrivals(done.expanded).to(torch.int32).contiguous())
 
-    def _last(self) -> torch.Tensor:
-        """Mask of the last local choice of every row, in order of arrival."""
-        import torch
-
-        local = self.handle.placement.arrivals(self.handle.placement.local)
-        columns = torch.arange(local.shape[1], device=local.device)
-        last = torch.where(local >= 0, columns, -1).amax(dim=1, keepdim=True)
-        return columns == last
-
     def _by_choice(self, weights: torch.Tensor) -> torch.Tensor:
         """float32 [R, k] in order of arrival."""
+        import torch
+
         done = self.handle.placement
         if done.expanded is None:
             return done.arrivals(weights[: done.num_rows])
-        out = weights.new_zeros(done.local.shape)
-        here = done.expanded >= 0
-        out[here] = weights[done.expanded[here]]
+        if not len(weights):
+            return weights.new_zeros(done.local.shape)
+        out = torch.where(done.expanded >= 0, weights[done.expanded.clamp(min=0)], 0.0)
         return done.arrivals(out)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ep_comm import checks
 from ep_comm.handle import EPHandle, version_of
 from ep_comm.path import Path
@@ -150,15 +152,15 @@ class DispatchCall:
         # In natural order a direct dispatch is sorted as it arrives.
         sort = b.deterministic and not (b.order.natural and len(self.path.hops) == 1)
         done = place(
-            meta[:, :k], meta[:, -1], b.rank * share, share, self.alignment, self.do_expand,
-            sort, b.order,
+            meta[:, :k], meta[:, -1], b.rank * share, self.path.hops[-1].expert_counts,
+            self.alignment, self.do_expand, sort, b.order,
         )  # fmt: skip
         weights = None
         if self.topk_weights is not None:
             weights = meta[:, k : 2 * k].contiguous().view(torch.float32)
         if self.stats is not None:
             self.stats += done.counts.to(torch.int32)
-        return self._outputs(done, weights, self._size(done), self._handle(done, k))
+        return self._outputs(done, weights, self._size(done), self._handle(done))
 
     def results(self, outputs: tuple[Any, ...], event: EventOverlap | None) -> tuple[Any, ...]:
         """What the caller gets; a deferred call returns no event of its own."""
@@ -190,63 +192,40 @@ class DispatchCall:
         recv_weights = None if weights is None else done.weights(weights, size)
         return x, topk_idx, recv_weights, handle
 
-    def _handle(self, done: Placement, k: int) -> EPHandle:
+    def _handle(self, done: Placement) -> EPHandle:
         import torch
 
-        b = self.buffer
+        b, last = self.buffer, self.path.hops[-1]
         assert self.most is not None and self.num_experts is not None
         assert self.alignment is not None and self.topk_idx is not None
-        hop, most = self.path.hops[0], self.most
-        aligned = done.aligned
-        expert_psum = done.starts + done.counts if self.do_expand else aligned.cumsum(0)
-        synced = self._synced()
-        cap = b.size * most
-        near = b.grid.shape[1]
-        source = done.src.long() // most
-        per_rank = (source % near).bincount(minlength=near).cumsum(0)
-        sender = hop.transport.rank
+        synced, sizes = self._synced(), np.array(done.sizes, np.int64)
+        per_expert = last.expert_counts
+        psum = sizes.cumsum() - sizes + per_expert if self.do_expand else sizes.cumsum()
+        # The last hop is the one over scale-up peers, in direct mode as in hybrid mode.
+        per_rank = last.counts[:, last.transport.rank].cumsum()
+        known = np.concatenate([per_rank, psum, per_expert]).astype(np.int32)
+        parts = (
+            torch.from_numpy(known)
+            .to(done.local.device)
+            .split([len(per_rank), len(psum), len(per_expert)])
+        )
         return EPHandle(
             do_expand=self.do_expand,
             num_experts=self.num_experts,
             expert_alignment=self.alignment,
-            num_max_tokens_per_rank=most,
+            num_max_tokens_per_rank=self.most,
             num_sms=self.num_sms,
             number=self.number,
             synced=synced,
-            num_recv_tokens=done.num_rows if synced else cap,
+            num_recv_tokens=done.num_rows if synced else b.size * self.most,
             num_expanded_tokens=self._size(done) if self.do_expand else 0,
-            num_recv_tokens_per_expert_list=aligned.tolist() if synced else [],
-            psum_num_recv_tokens_per_scaleup_rank=per_rank.to(torch.int32),
-            psum_num_recv_tokens_per_expert=expert_psum.to(torch.int32),
-            num_unaligned_recv_tokens_per_expert=done.counts.to(torch.int32),
-            recv_src_metadata=_metadata(done, source, near, b.size, k),
-            dst_buffer_slot_idx=torch.where(hop.slot >= 0, sender * most + hop.slot, -1).to(
-                torch.int32
-            ),
+            num_recv_tokens_per_expert_list=done.sizes if synced else [],
+            psum_num_recv_tokens_per_scaleup_rank=parts[0],
+            psum_num_recv_tokens_per_expert=parts[1],
+            num_unaligned_recv_tokens_per_expert=parts[2],
             buffer_id=b.id,
             path=self.path,
             placement=done,
             routing=self.topk_idx,
             version=version_of(self.topk_idx),
         )
-
-
-def _metadata(done: Placement, source: torch.Tensor, near: int, ranks: int, k: int) -> torch.Tensor:
-    """int32 [R, 2 + k]; see EPHandle."""
-    import torch
-
-    columns = torch.arange(k, device=done.local.device)
-    last = torch.where(done.local >= 0, columns, -1).amax(dim=1)
-    number = source
-    if near < ranks:
-        # Number of a row among those of its scale-up peer, in the order they stand.
-        place = source % near
-        order = place.argsort(stable=True)
-        counts = place.bincount(minlength=near)
-        first = counts.cumsum(0) - counts
-        number = torch.empty_like(place)
-        number[order] = torch.arange(len(place), device=place.device) - first[place[order]]
-    expanded = torch.full_like(done.local, -1) if done.expanded is None else done.expanded
-    return torch.cat([done.src.long()[:, None], (number * k + last)[:, None], expanded], dim=1).to(
-        torch.int32
-    )

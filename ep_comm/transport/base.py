@@ -31,13 +31,18 @@ class Transport(Protocol):
         ...
 
     def exchange(
-        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray, what: str
+        self,
+        planes: Sequence[torch.Tensor],
+        take: torch.Tensor | None,
+        counts: np.ndarray,
+        what: str,
     ) -> list[torch.Tensor]:
         """Send rows to every rank; returns what arrived, one tensor a plane, by source.
 
         Args:
             planes: tensors ``[rows, width]`` with the same rows.
-            take: int64, rows to send, by destination and within it in the order of arrival.
+            take: int64, rows to send, by destination and within it in the order of arrival; None
+                for all rows as they stand.
             counts: ``[size, size]``, rows from rank i to rank j; the same on every rank.
             what: names the call where a peer is missed.
         """

@@ -87,6 +87,20 @@ class Board:
         for peer in self._others():
             self._put(peer, FAILED, (1).to_bytes(8, "little"))
 
+    def missed(self, what: str, waited: float, reason: str) -> Exception:
+        """What to raise where rows did not arrive: peers that failed, or whose heart stopped."""
+        beats = {p: self._word(p, BEAT) for p in self._others()}
+        time.sleep(3 * BEAT_S)
+        for peer in self._others():
+            if self._word(peer, FAILED):
+                return PeerFailed(f"rank {peer} left {what}: {self._failure(peer)}")
+        gone = [p for p in self._others() if self._word(p, BEAT) == beats[p]]
+        told = self._missed(gone, beats, what, waited) if gone else (
+            f"rank {self._memory.rank} waited {waited:.1f} s in {what} (round {self._seq}) for a "
+            "rank that had entered the call too"
+        )  # fmt: skip
+        return PeerTimeout(f"{told}; {reason}")
+
     def close(self) -> None:
         """Stop the heartbeat; the memory is closed by its owner."""
         self._stop.set()

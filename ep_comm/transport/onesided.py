@@ -54,7 +54,11 @@ class OneSided:
         return self._board.gather(blob, what)
 
     def exchange(
-        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray, what: str
+        self,
+        planes: Sequence[torch.Tensor],
+        take: torch.Tensor | None,
+        counts: np.ndarray,
+        what: str,
     ) -> list[torch.Tensor]:
         """See :class:`Transport`."""
         widths = self.write_rows(planes, take, counts)
@@ -69,7 +73,7 @@ class OneSided:
         ]
 
     def write_rows(
-        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray
+        self, planes: Sequence[torch.Tensor], take: torch.Tensor | None, counts: np.ndarray
     ) -> list[int]:
         """The copies of :meth:`exchange`, without waiting for anyone; returns bytes of each row."""
         sources = [as_bytes(p) for p in planes]
@@ -82,9 +86,10 @@ class OneSided:
             if count:
                 begins, _ = offsets(int(counts[:, to].sum()), widths)
                 row = int(counts[: self.rank, to].sum())
-                mine = take[int(first[to]) : int(first[to]) + count]
+                here = slice(int(first[to]), int(first[to]) + count)
                 for source, begin, width in zip(sources, begins, widths):
-                    self._write(to, begin + row * width, source, mine)
+                    rows, mine = (source[here], None) if take is None else (source, take[here])
+                    self._write(to, begin + row * width, rows, mine)
         return widths
 
     def split(self, ranks: Sequence[int], num_bytes: int) -> Transport:
@@ -101,18 +106,22 @@ class OneSided:
         for memory in self._release:
             memory.close()
 
-    def _write(self, to: int, at: int, source: torch.Tensor, rows: torch.Tensor) -> None:
+    def _write(self, to: int, at: int, source: torch.Tensor, take: torch.Tensor | None) -> None:
         import torch
 
-        width, count = source.shape[1], len(rows)
+        width, count = source.shape[1], len(source if take is None else take)
         if not width:
             return
         theirs = self._data.local if to == self.rank else self._data.peer(to)
         if theirs is None:
-            self._data.put(to, at, source.index_select(0, rows).view(-1))
+            data = source if take is None else source.index_select(0, take)
+            self._data.put(to, at, data.view(-1))
             return
         place = theirs[at : at + count * width].view(count, width)
-        torch.index_select(source, 0, rows, out=place)
+        if take is None:
+            place.copy_(source)
+        else:
+            torch.index_select(source, 0, take, out=place)
 
     def _check_capacity(self, counts: np.ndarray, widths: Sequence[int]) -> None:
         # From the count matrix alone, so that every rank says the same.

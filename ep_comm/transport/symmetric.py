@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ep_comm.expand import ALIGN, expand
 from ep_comm.transport.base import Transport, as_bytes, of_bytes, offsets
 from ep_comm.transport.torch_dist import TorchTransport
 
@@ -47,7 +48,11 @@ class SymmetricTransport(TorchTransport):
             ]
 
     def exchange(
-        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray, what: str
+        self,
+        planes: Sequence[torch.Tensor],
+        take: torch.Tensor | None,
+        counts: np.ndarray,
+        what: str,
     ) -> list[torch.Tensor]:
         """See :class:`Transport`."""
         import torch
@@ -59,17 +64,23 @@ class SymmetricTransport(TorchTransport):
             raise ValueError(f"EPBuffer: {need} bytes arrive, wanted <= {self._bytes} (num_bytes)")
         self._shared.barrier()
         first = counts[self.rank].cumsum() - counts[self.rank]
+        picked = None if take is None else take.to(torch.int32)
         for step in range(self.size):
             to = (self.rank + step) % self.size
             count = int(counts[self.rank, to])
-            mine = take[int(first[to]) : int(first[to]) + count]
+            mine = slice(int(first[to]), int(first[to]) + count)
             begins, _ = offsets(int(counts[:, to].sum()), widths)
             row = int(counts[: self.rank, to].sum())
             for source, begin, width in zip(sources, begins, widths):
                 if count and width:
                     at = begin + row * width
                     place = self._peers[to][at : at + count * width].view(count, width)
-                    torch.index_select(source, 0, mine, out=place)
+                    if picked is None:
+                        place.copy_(source[mine])
+                    elif width % ALIGN:
+                        torch.index_select(source, 0, picked[mine], out=place)
+                    else:
+                        expand(source, picked[mine], out=place)
         self._shared.barrier()
         rows = int(counts[:, self.rank].sum())
         begins, _ = offsets(rows, widths)
@@ -77,6 +88,12 @@ class SymmetricTransport(TorchTransport):
             of_bytes(self._local[b : b + rows * w].view(rows, w), p)
             for p, b, w in zip(planes, begins, widths)
         ]
+
+    def close(self) -> None:
+        """Let go of the memory, and leave the groups."""
+        if self._bytes:
+            del self._peers, self._shared, self._local
+        super().close()
 
     def split(self, ranks: Sequence[int], num_bytes: int) -> Transport:
         """See :class:`Transport`."""

@@ -1,8 +1,8 @@
 """torch.distributed: gloo on CPUs, NCCL on NVIDIA GPUs, HCCL (torch-npu) on Ascend.
 
-Rows travel by ``all_to_all_single`` as bytes (gloo refuses float8). Counts and checks travel by a
-gloo group of their own, also where rows travel by NCCL or HCCL, so that a deadline and a readable
-error do not depend on the device library.
+Rows travel by ``all_to_all_single`` as bytes (gloo refuses float8). Counts and checks travel on the
+host, also where rows travel by NCCL or HCCL, so that a deadline and a readable error do not depend
+on the device library: through mapped memory where all ranks share a host, else by a gloo group.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 from ascendkit.errors import bad_value, unknown
 from ep_comm.errors import PeerFailed, PeerTimeout
 from ep_comm.transport.base import Transport, as_bytes, of_bytes
+from ep_comm.transport.board import Board, slot_bytes
+from ep_comm.transport.mapped import mapped
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
 DEVICE_OF = {"gloo": "cpu", "nccl": "cuda", "hccl": "npu"}
+NARROW = 4096
+"""Bytes of a row; planes up to it travel together."""
 Key = tuple[tuple[int, ...], str, float]
 _free: defaultdict[Key, list[Any]] = defaultdict(list)
 """Groups nobody uses. A group that is destroyed leaves its addresses in the store under a name that
@@ -58,9 +62,20 @@ class TorchTransport:
         _made[members] += 1
         self._key = f"ep_comm/{_made[members]}/{'-'.join(map(str, members))}"
         self._round = 0
+        self._board: Board | None = None
+        meeting = mapped(
+            self.rank, self.size * slot_bytes(capacity), lambda b: self._by_gloo(b, "connect")
+        )
+        if meeting is not None:
+            self._board = Board(meeting, capacity, timeout_s)
 
     def gather(self, blob: bytes, what: str) -> list[bytes]:
         """See :class:`Transport`."""
+        if self._board is not None:
+            return self._board.gather(blob, what)
+        return self._by_gloo(blob, what)
+
+    def _by_gloo(self, blob: bytes, what: str) -> list[bytes]:
         import torch
         import torch.distributed as dist
 
@@ -76,29 +91,43 @@ class TorchTransport:
         return [row[8 : 8 + size].tobytes() for row, size in zip(table, sizes)]
 
     def exchange(
-        self, planes: Sequence[torch.Tensor], take: torch.Tensor, counts: np.ndarray, what: str
+        self,
+        planes: Sequence[torch.Tensor],
+        take: torch.Tensor | None,
+        counts: np.ndarray,
+        what: str,
     ) -> list[torch.Tensor]:
         """See :class:`Transport`."""
         import torch
         import torch.distributed as dist
 
-        sends = [int(c) for c in counts[self.rank]]
-        receives = [int(c) for c in counts[:, self.rank]]
-        found = []
-        for plane in planes:
-            source = as_bytes(plane)
-            width = source.shape[1]
-            got = torch.empty((sum(receives), width), dtype=torch.uint8, device=source.device)
+        sends, receives = counts[self.rank].tolist(), counts[:, self.rank].tolist()
+        sources = [as_bytes(p) for p in planes]
+        widths = [s.shape[1] for s in sources]
+        # Narrow planes share one message: a collective costs more than their copies.
+        narrow = [i for i, w in enumerate(widths) if w <= NARROW]
+        if len(narrow) > 1:
+            merged = torch.cat([_taken(sources[i], take) for i in narrow], dim=1)
+            groups = [(narrow, merged)]
+        else:
+            groups = [([i], _taken(sources[i], take)) for i in narrow]
+        groups += [([i], _taken(s, take)) for i, s in enumerate(sources) if i not in narrow]
+        found: list[torch.Tensor] = [s[:0] for s in sources]
+        for members, rows in groups:
+            got = rows.new_empty((sum(receives), rows.shape[1]))
             # Every rank skips the same planes: widths are agreed and counts are shared.
-            if width and counts.sum():
-                rows = source.index_select(0, take)
+            if rows.shape[1] and counts.any():
                 self._guard(
                     what,
                     lambda got=got, rows=rows: dist.all_to_all_single(
                         got, rows, receives, sends, group=self._rows
                     ),
                 )
-            found.append(of_bytes(got, plane))
+            for i, part in zip(members, got.split([widths[i] for i in members], dim=1)):
+                # One row counts as contiguous whatever its stride: a plane of its own is a copy.
+                if len(members) > 1:
+                    part = part.clone(memory_format=torch.contiguous_format)
+                found[i] = of_bytes(part, planes[i])
         return found
 
     def split(self, ranks: Sequence[int], num_bytes: int) -> Transport:
@@ -108,10 +137,14 @@ class TorchTransport:
 
     def fail(self, text: str) -> None:
         """Leave the text in the store, where peers that miss this rank look."""
+        if self._board is not None:
+            self._board.fail(text)
         self._try(lambda: self._store.set(f"{self._key}/fail/{self.rank}", text))
 
     def close(self) -> None:
         """Leave both groups for the next transport over the same ranks."""
+        if self._board is not None:
+            self._board.close()
         _free[self._rows_key].append(self._rows)
         if self._control_key != self._rows_key:
             _free[self._control_key].append(self._control)
@@ -129,6 +162,8 @@ class TorchTransport:
             raise self._missed(what, time.monotonic() - start, first) from e
 
     def _missed(self, what: str, waited: float, reason: str) -> Exception:
+        if self._board is not None:
+            return self._board.missed(what, waited, f"{self.backend}: {reason}")
         late = []
         for peer in range(self.size):
             failure = self._read(f"{self._key}/fail/{peer}")
@@ -208,6 +243,10 @@ class TorchGroup:
             chosen = [self._ranks[r] for r in members]
             return SymmetricTransport(chosen, self.backend, capacity, timeout_s, num_bytes)
         return TorchTransport([self._ranks[r] for r in members], self.backend, capacity, timeout_s)
+
+
+def _taken(source: torch.Tensor, take: torch.Tensor | None) -> torch.Tensor:
+    return source if take is None else source.index_select(0, take)
 
 
 def _group(key: Key) -> Any:

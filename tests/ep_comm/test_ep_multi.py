@@ -19,7 +19,7 @@ def test_on_gloo():
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "ep_comm",
         "multi", "backend=gloo", "tokens=[16]", "hidden=[256,512]", "topk=[2]", "experts=8",
-        "repeats=1", "intermediate=32", "output=json",
+        "repeats=1", "intermediate=32", "output=json", "matrix=2",
     ]  # fmt: skip
     got = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=200)
     assert got.returncode == 0, got.stderr[-2000:]
