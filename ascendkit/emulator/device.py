@@ -187,7 +187,7 @@ def launch(
         )
     )
     seen = (_View * max(1, len(views)))(*map(_view, views))
-    ranges = (_PoisonRange * max(1, len(poison.ranges)))(*poison.ranges)
+    ranges = (_PoisonRange * max(1, len(poison.ranges)))(*(_PoisonRange(*r) for r in poison.ranges))
     spec = _Spec(
         entry,
         ctypes.cast(slots, ctypes.c_void_p).value,
@@ -321,6 +321,125 @@ def findings(kernel: str = "") -> list[RawFinding]:
     ]
     clear()
     return found
+
+
+class _Candidate(ctypes.Structure):
+    _fields_ = [
+        ("site", ctypes.c_uint32),
+        ("block", ctypes.c_uint32),
+        ("space", ctypes.c_uint8),
+        ("sub", ctypes.c_uint8),
+        ("aic", ctypes.c_uint8),
+        ("pipe", ctypes.c_uint8),
+        ("region", ctypes.c_uint32),
+        ("base", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("count", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Reads, at one site, of bytes [base, end) that nobody had written: some of them or all.
+
+    ``base`` is an offset on chip, an address in global memory, there of region number ``region``.
+    """
+
+    site: int
+    block: int
+    core: str
+    pipe: str
+    space: str
+    sub: int
+    region: int
+    base: int
+    end: int
+    count: int
+
+
+def candidates() -> list[Candidate]:
+    """Of the last checked launch, by site."""
+    from ascendkit.emulator.records import PIPES, SPACES
+
+    read = toolchain.symbol("ak_candidates")
+    read.argtypes, read.restype = [ctypes.POINTER(ctypes.POINTER(_Candidate))], ctypes.c_uint64
+    first = ctypes.POINTER(_Candidate)()
+    count = read(ctypes.byref(first))
+    return [
+        Candidate(
+            c.site,
+            c.block,
+            "AIC" if c.aic else f"AIV{c.sub}",
+            PIPES[c.pipe],
+            SPACES[c.space],
+            c.sub,
+            c.region,
+            c.base,
+            c.end,
+            c.count,
+        )
+        for c in first[:count]
+    ]
+
+
+def order_matters() -> bool:
+    """Whether the last checked launch may have had other results with other host threads."""
+    return bool(toolchain.symbol("ak_order_matters")())
+
+
+def written(region: int, size: int) -> Any:
+    """A mask of the bytes of region number ``region`` that the last checked launch wrote."""
+    import numpy as np
+
+    read = toolchain.symbol("ak_written")
+    read.argtypes, read.restype = [ctypes.c_uint64], ctypes.c_void_p
+    address = read(region)
+    if not address or not size:
+        return np.zeros(size, dtype=bool)
+    packed = np.ctypeslib.as_array(
+        ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8)), ((size + 7) // 8,)
+    )
+    return np.unpackbits(packed, bitorder="little", count=size).view(bool)
+
+
+def journal() -> dict[int, Any]:
+    """What each core did in the last launch with a journal: by block << 2 | core (cube core 0,
+    vector cores 1 and 2), one word an instruction, its site in the bits from 40 on."""
+    import numpy as np
+
+    read = toolchain.symbol("ak_journal")
+    read.argtypes = [ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64))]
+    read.restype = ctypes.c_uint64
+    first = ctypes.POINTER(ctypes.c_uint64)()
+    count = read(ctypes.byref(first))
+    if not count:
+        return {}
+    words = np.ctypeslib.as_array(first, (count,)).copy()
+    found, at = {}, 0
+    while at < count:
+        size = int(words[at + 1])
+        found[int(words[at])] = words[at + 2 : at + 2 + size]
+        at += 2 + size
+    return found
+
+
+def watch(address: int) -> None:
+    """The next checked launch notes who is the last to write the byte at ``address``."""
+    function = toolchain.symbol("ak_watch")
+    function.argtypes = [ctypes.c_uint64]
+    function(address)
+
+
+def watched() -> tuple[int, int, str, str] | None:
+    """Site, block, core and pipe of that write, None: there was none; ends the watch."""
+    from ascendkit.emulator.records import PIPES
+
+    read = toolchain.symbol("ak_watched")
+    read.argtypes, read.restype = [ctypes.POINTER(_Finding)], ctypes.c_uint32
+    f = _Finding()
+    if not read(ctypes.byref(f)):
+        return None
+    return f.site, f.block, "AIC" if f.aic else f"AIV{f.sub}", PIPES[f.pipe]
 
 
 def stream() -> bytes:

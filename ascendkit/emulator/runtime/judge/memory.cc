@@ -71,9 +71,12 @@ std::vector<Candidate> last_candidates;
 std::vector<Tensor> last_tensors;
 const Region* last_regions = nullptr;
 bool last_order_matters = false;
+// A byte of global memory whose writers are asked for, and the last of them.
+uint64_t watched_byte = 0;
+Finding last_writer{};
 
 struct BlockMemory : State {
-  Bits defined[10][2];  // by space and vector core
+  Bits defined[16][2];  // by space and vector core
   std::vector<Candidate> candidates;
   std::vector<Edge> edges;
   bool order_matters = false;
@@ -186,6 +189,7 @@ class Look {
   }
   void written(Tensor& t, const Access& a) {
     uint64_t base = t.region->base, end = base + t.region->bytes;
+    if (watched_byte - base < t.region->bytes) watch(a);
     bool whole = a.row_bytes % kLine == 0 && a.base % kLine == 0 && a.stride % int(kLine) == 0;
     for (uint32_t r = 0; r < a.rows; ++r) {
       uint64_t lo = at(a, r), hi = std::min(lo + a.row_bytes, end);
@@ -194,6 +198,13 @@ class Look {
       if (whole) continue;
       if (lo % kLine) edge(lo / kLine);
       if (hi % kLine && (hi / kLine != lo / kLine || lo % kLine == 0)) edge(hi / kLine);
+    }
+  }
+  void watch(const Access& a) {
+    for (uint32_t r = 0; r < a.rows; ++r) {
+      if (watched_byte - at(a, r) >= a.row_bytes) continue;
+      std::lock_guard<std::mutex> hold(launch_.mutex);
+      last_writer = finding("", a, watched_byte, 1);
     }
   }
   void edge(uint64_t line) {
@@ -455,6 +466,15 @@ const uint64_t* ak_written(uint64_t region) {
   for (auto& t : ak::judge::last_tensors)
     if (t.region == ak::judge::last_regions + region) return t.written.words();
   return nullptr;
+}
+void ak_watch(uint64_t address) {
+  ak::judge::watched_byte = address;
+  ak::judge::last_writer = {};
+}
+uint32_t ak_watched(ak::Finding* out) {
+  *out = ak::judge::last_writer;
+  ak::judge::watched_byte = 0;
+  return out->count != 0;
 }
 uint32_t ak_order_matters() { return ak::judge::last_order_matters; }
 }

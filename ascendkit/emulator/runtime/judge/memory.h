@@ -1,6 +1,7 @@
 // The memory judge: bounds of views, bytes that were never written, alignment of bursts, coverage.
 #pragma once
 
+#include "runtime/judge/finding.h"
 #include "runtime/judge/judge.h"
 
 namespace ak::judge {
@@ -27,6 +28,9 @@ extern "C" {
 // bit each).
 AK_API uint64_t ak_candidates(const ak::judge::Candidate** out);
 AK_API const uint64_t* ak_written(uint64_t region);
+// The last write of one byte of global memory, in the checked launches from ak_watch to ak_watched.
+AK_API void ak_watch(uint64_t address);
+AK_API uint32_t ak_watched(ak::Finding* out);  // 0: nobody wrote it
 // 1: threads may meet in another order in a second run (atomics, scalar reads of global memory).
 AK_API uint32_t ak_order_matters();
 }

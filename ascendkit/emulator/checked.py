@@ -1,0 +1,286 @@
+"""A launch with judges: on guarded copies of its tensors, and again with another poison if it read
+memory that nobody wrote.
+
+Uninitialised memory is no finding when it is read: whole registers over the end of a tile are
+legal. It is one when it *matters*. The judge of memory lists the reads of bytes that nobody wrote.
+If there are any, the launch is repeated from the same inputs with large numbers of alternating sign
+instead of ones in all such memory: a byte of a tensor that differs was reached by uninitialised data
+(AK-UNINIT-003), another sequence of instructions means that a branch was (-004), the same sequence
+with other addresses or sizes, or a launch that now fails, that an address was (-005). Then one
+suspected range after another gets that poison alone, which tells whose read it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ascendkit.emulator import coverage, device, guards
+from ascendkit.emulator.device import Candidate, Failure, Poison, RawFinding, Region
+from ascendkit.emulator.records import SPACES
+
+MOST_SUSPECTS = 16
+"""Ranges that are tried one by one; of more, the rest is reported together."""
+NOWHERE = -1
+
+
+@dataclass
+class Checked:
+    """One launch.
+
+    Attributes:
+        kernel: its name.
+        arguments: number, name and tensor of each tensor argument.
+        place: sets where an argument is.
+        launch: ``launch(regions, judged=..., **options)``, with options of ``device.launch``;
+            ``judged`` chooses the build.
+        extra: regions that are no arguments.
+        in_place: the kernel reads addresses from memory, so tensors cannot move.
+        replay: pipes are drained in a random order.
+    """
+
+    kernel: str
+    arguments: Sequence[tuple[int, str, Any]]
+    place: Callable[[int, int], None]
+    launch: Callable[..., Failure | None]
+    extra: Sequence[Region] = ()
+    in_place: bool = False
+    replay: bool = False
+
+    def run(self) -> tuple[Failure | None, tuple[RawFinding, ...], tuple[Region, ...]]:
+        """What stopped it, the findings, and the tensors as the findings' addresses mean them."""
+        self.memory = guards.Guarded(self.arguments, in_place=self.in_place)
+        for number, *_ in self.arguments:
+            self.place(number, self.memory.address(number))
+        own = self.memory.regions()
+        self.regions = [*self.extra, *own]
+        self.views = self.memory.views(len(self.extra))
+        self.memory.fill()
+        failure = self._again(judged=True, check=True)
+        found = device.findings(self.kernel)
+        written = [
+            device.written(len(self.extra) + i, region.bytes) for i, region in enumerate(own)
+        ]
+        contents = self.memory.contents()
+        if failure is None:
+            found += self._overruns(found)
+            found += coverage.unwritten(self.kernel, self.memory, written)
+            candidates = device.candidates()
+            if candidates:
+                found += self._reached(candidates, contents, written)
+        self.memory.finish(contents, written)
+        place = self.memory.original
+        found = [replace(f, base=place(f.base)) if f.space == "GM" else f for f in found]
+        seen = tuple(
+            Region(name, t.data_ptr(), guards.extent(t).end - t.data_ptr())
+            for _, name, t in self.arguments
+        )
+        return failure, tuple(sorted(found, key=_order)), (*self.extra, *seen)
+
+    def _again(self, **options: Any) -> Failure | None:
+        return self.launch(self.regions, views=self.views, journal=True, **options)
+
+    # ---- around the tensors
+
+    def _overruns(self, found: Sequence[RawFinding]) -> list[RawFinding]:
+        """Changed bytes that no finding explains."""
+        known = [(f.base, f.base + f.bytes) for f in found if f.code.startswith("AK-BOUNDS")]
+        out = []
+        for o in self.memory.overruns():
+            at = self.memory.copy(o.address)
+            if any(low <= at < high for low, high in known):
+                continue
+            side = (
+                f"{o.distance} B before its start"
+                if o.offset < 0
+                else (f"{o.distance} B past its end" if o.distance else "between its rows")
+            )
+            detail = f"{o.name}: byte {o.offset} changed, {side}; {o.changed} bytes in all"
+            out.append(finding("AK-CANARY-001", self.kernel, base=at, bytes=1, detail=detail))
+        return out
+
+    # ---- memory that nobody wrote
+
+    def _reached(
+        self, candidates: Sequence[Candidate], contents: list[Any], written: Sequence[Any]
+    ) -> list[RawFinding]:
+        self.threads = 0
+        journal = device.journal()
+        if device.order_matters() or self.replay:
+            # Threads may have met in another order; one thread meets in one.
+            self.threads = 1
+            self.memory.fill()
+            if self._again(judged=False, threads=1) is not None:
+                return []
+            contents, journal = self.memory.contents(), device.journal()
+        before = _Before(contents, journal, written)
+        first = self._effect(before, _Trial(Poison(1)))
+        if first is None:
+            return []
+        suspects = _suspects(candidates)
+        out = []
+        if len(suspects) > 1:
+            for s in suspects[:MOST_SUSPECTS]:
+                effect = self._effect(before, s.trial(len(self.extra)))
+                if effect is not None:
+                    out.append(self._report(effect, [s]))
+        return out or [self._report(first, suspects)]
+
+    def _try(self, trial: _Trial, **options: Any) -> Failure | None:
+        self.memory.fill(trial.poison.kind, only=trial.only)
+        return self._again(threads=self.threads, poison=trial.poison, **options)
+
+    def _effect(self, before: _Before, trial: _Trial) -> _Effect | None:
+        """What another poison changes; None: nothing."""
+        failure = self._try(trial, judged=False)
+        if failure is not None:
+            return _Effect("AK-UNINIT-005", trial, failure.line, failure.message)
+        path = _first_difference(before.journal, device.journal())
+        if path is not None:
+            site, other, block, core = path
+            where = f"block {block} {core}"
+            if site != other:
+                text = f"{where} goes to line {other} instead of {site}"
+                return _Effect("AK-UNINIT-004", trial, site or other, text)
+            text = f"{where} gives the instruction another address, size or value"
+            return _Effect("AK-UNINIT-005", trial, site, text)
+        places = self.memory.differing(before.contents, before.written)
+        return _Effect("AK-UNINIT-003", trial, address=places[0]) if places else None
+
+    def _report(self, effect: _Effect, suspects: Sequence[_Suspect]) -> RawFinding:
+        c = suspects[0].candidates[0]
+        site, detail, block, core, pipe = effect.site, effect.detail, c.block, c.core, "S"
+        if effect.code == "AK-UNINIT-003":
+            # Who wrote the byte that differs: once more, with a judge that looks at it.
+            device.watch(effect.address)
+            self._try(effect.trial, judged=True, check=True)
+            device.findings()
+            site, block, core, pipe = device.watched() or (0, c.block, c.core, "S")
+            name, offset = self.memory.locate(effect.address)
+            detail = f"{name}: byte {offset} depends on it"
+        what = f"{len(suspects)} ranges together, the first" if len(suspects) > 1 else "range"
+        return finding(
+            effect.code,
+            self.kernel,
+            site=site or c.site,
+            other_site=c.site,
+            block=block,
+            other_block=c.block,
+            core=core,
+            other_core=c.core,
+            pipe=pipe,
+            other_pipe=c.pipe,
+            space=c.space,
+            write=effect.code == "AK-UNINIT-003",
+            base=c.base,
+            bytes=c.end - c.base,
+            count=sum(c.count for s in suspects for c in s.candidates),
+            detail=f"{detail} ({what} read at line {c.site})",
+        )
+
+
+@dataclass(frozen=True)
+class _Before:
+    """The launch that others are compared with."""
+
+    contents: list[Any]
+    journal: dict[int, Any]
+    written: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Another poison, of global memory in region ``only`` of the tensors alone if that is given."""
+
+    poison: Poison
+    only: int | None = None
+
+
+@dataclass(frozen=True)
+class _Effect:
+    code: str
+    trial: _Trial
+    site: int = 0
+    detail: str = ""
+    address: int = 0
+
+
+@dataclass
+class _Suspect:
+    """One range of memory that was read before anybody wrote it, by all who read parts of it."""
+
+    candidates: list[Candidate]
+    base: int
+    end: int
+
+    def trial(self, extra: int) -> _Trial:
+        """The launch in which this range alone has another poison; ``extra``: regions before those
+        of the tensors."""
+        c = self.candidates[0]
+        if c.space == "GM":
+            return _Trial(Poison(1, ((0, 0, 0, 0),)), c.region - extra)  # nothing on chip
+        place = (SPACES.index(c.space), c.sub, self.base, self.end - self.base)
+        return _Trial(Poison(1, (place,)), NOWHERE)
+
+
+def _suspects(candidates: Sequence[Candidate]) -> list[_Suspect]:
+    """Overlapping ranges of one memory are one; the order is that of their first read."""
+    found: list[_Suspect] = []
+    for c in sorted(candidates, key=lambda c: (c.space, c.sub, c.region, c.base, c.end)):
+        last = found[-1] if found else None
+        if last is not None:
+            o = last.candidates[0]
+            same = (o.space, o.sub, o.region) == (c.space, c.sub, c.region)
+            if same and (c.base < last.end or c.space == "GM"):
+                last.candidates.append(c)
+                last.end = max(last.end, c.end)
+                continue
+        found.append(_Suspect([c], c.base, c.end))
+    for s in found:
+        s.candidates.sort(key=lambda c: c.site)
+    return sorted(found, key=lambda s: s.candidates[0].site)
+
+
+def _first_difference(one: dict[int, Any], two: dict[int, Any]) -> tuple[int, int, int, str] | None:
+    """Sites in ``one`` and ``two`` where they part, block and core; None: they do not."""
+    for key in sorted({*one, *two}):
+        a, b = one.get(key, ()), two.get(key, ())
+        shared = min(len(a), len(b))
+        wrong = [] if shared == 0 else (a[:shared] != b[:shared]).nonzero()[0]
+        core = ("AIC", "AIV0", "AIV1")[key & 3]
+        if len(wrong):
+            i = int(wrong[0])
+            return int(a[i]) >> 40, int(b[i]) >> 40, key >> 2, core
+        if len(a) != len(b):
+            last = a if len(a) > len(b) else b
+            at = int(last[shared]) >> 40
+            return (at, 0, key >> 2, core) if last is a else (0, at, key >> 2, core)
+    return None
+
+
+def finding(code: str, kernel: str, **fields: Any) -> RawFinding:
+    """A finding of code ``code`` with the ``fields`` that matter."""
+    plain: dict[str, Any] = dict(
+        site=0,
+        other_site=0,
+        block=0,
+        other_block=0,
+        core="",
+        other_core="",
+        pipe="S",
+        other_pipe="S",
+        space="GM",
+        write=True,
+        other_write=False,
+        this_order=False,
+        base=0,
+        bytes=0,
+        count=1,
+        detail="",
+    )
+    return RawFinding(code=code, kernel=kernel, **{**plain, **fields})
+
+
+def _order(f: RawFinding) -> tuple[Any, ...]:
+    return (f.code, f.site, f.other_site, f.block, f.base)
