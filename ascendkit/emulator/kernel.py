@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator import device, mutants, source, tensors, toolchain
+from ascendkit.emulator import checked, device, fresh, mutants, source, tensors, toolchain
 from ascendkit.emulator.errors import EmulatorError, SourceError
 from ascendkit.emulator.mutants import Mutant
 from ascendkit.errors import bad_value, unknown
@@ -59,6 +59,8 @@ class EmulatedKernel:
         self._indirect = source.reads_pointers(text)
         self.findings: tuple[device.RawFinding, ...] = ()
         """Of the last launch, if it was checked."""
+        self.regions: tuple[device.Region, ...] = ()
+        """The tensors of the last launch."""
 
     @cached_property
     def _plain(self) -> Any:
@@ -68,9 +70,13 @@ class EmulatedKernel:
     def _traced(self) -> Any:
         return toolchain.compile_kernel(self.text, self.kernel, trace=True)
 
-    def compile(self, *, trace: bool = False) -> Any:
-        """The loaded shared object."""
-        return self._traced if trace else self._plain
+    @cached_property
+    def _judged(self) -> Any:
+        return toolchain.compile_kernel(self.text, self.kernel, trace=True, raw=True)
+
+    def compile(self, *, trace: bool = False, raw: bool = False) -> Any:
+        """The loaded shared object; ``raw``: scalar and SIMT code reports its accesses."""
+        return self._judged if raw else self._traced if trace else self._plain
 
     def launch(
         self,
@@ -113,6 +119,7 @@ class EmulatedKernel:
         values = (ctypes.c_uint64 * max(1, len(args)))()
         slots = (ctypes.c_void_p * max(1, len(args)))()
         regions = list(extra_regions)
+        given: list[tuple[int, str, Any]] = []
         for i, (p, arg) in enumerate(zip(parameters, args)):
             if p.pointer and hasattr(arg, "data_ptr"):
                 if control and arg.device.type == "meta":
@@ -121,6 +128,7 @@ class EmulatedKernel:
                 else:
                     at = tensors.region(p.name, arg)
                     values[i] = arg.data_ptr()
+                    given.append((i, p.name, arg))
                 regions.append(at)
             elif p.pointer:
                 values[i] = 0 if arg is None else int(arg)
@@ -128,31 +136,51 @@ class EmulatedKernel:
                 values[i] = int.from_bytes(tensors.scalar_bytes(p.ctype, arg), "little")
             slots[i] = ctypes.addressof(values) + 8 * i
         check = check_by_default() if check is None else check
-        self.findings = ()
-        module = self.compile(trace=trace > 0 or check)
+        self.findings, self.regions = (), tuple(regions)
+        module = self.compile(trace=trace > 0, raw=trace > 1 or check)
         if grid == 0:
             return 0.0
-        entry = ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
+        entry = _entry(module)
+        options: dict[str, Any] = dict(
+            grid=grid,
+            kind=self.kernel.kind,
+            cores=cores,
+            threads=threads,
+            replay=replay,
+            trace=trace,
+            timeout_s=timeout_s,
+            indirect=self._indirect,
+            control=control,
+        )
+
+        def launch(
+            regions: Sequence[device.Region], *, judged: bool = True, **more: Any
+        ) -> device.Failure | None:
+            # Mutants inside vector functions are in the traced build alone.
+            code = entry
+            if not judged and not mutate:
+                code = _entry(self.compile(trace=trace > 0))
+            return device.launch(code, slots, regions, **{**options, **more})
+
         start = time.perf_counter()
         with mutants.active(mutate):
-            failure = device.launch(
-                entry,
-                slots,
-                regions,
-                grid=grid,
-                kind=self.kernel.kind,
-                cores=cores,
-                threads=threads,
-                replay=replay,
-                trace=trace,
-                timeout_s=timeout_s,
-                indirect=self._indirect,
-                control=control,
-                check=check,
-            )
+            if check and not control:
+                one = checked.Checked(
+                    self.kernel.name,
+                    given,
+                    values.__setitem__,
+                    launch,
+                    extra_regions,
+                    in_place=self._indirect,
+                    replay=replay > 0,
+                )
+                failure, self.findings, self.regions = one.run()
+            else:
+                failure = launch(regions, check=check)
+                fresh.forget(args)
+                if check:
+                    self.findings = tuple(device.findings(self.kernel.name))
         seconds = time.perf_counter() - start
-        if check:
-            self.findings = tuple(device.findings(self.kernel.name))
         if failure is not None:
             raise self._error(failure, module)
         return seconds
@@ -163,6 +191,10 @@ class EmulatedKernel:
         rows = self.text.splitlines()
         text = rows[line - 1].strip() if 0 < line <= len(rows) else ""
         return EmulatorError(failure.code, failure.message, line, text, failure.core)
+
+
+def _entry(module: Any) -> int:
+    return ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
 
 
 def _line_of(pc: int, module: Any) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ascendkit.emulator import device
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
-SPACES = ("GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB", "MXA", "MXB")
+SPACES = ("GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB", "MXA", "MXB", "SS")
 _HEAD = struct.Struct("<IIIBBBBQQ")
 _ACCESS = struct.Struct("<BBBBIQQq")
 

@@ -14,7 +14,7 @@ from ascendkit.emulator.errors import SourceError
 
 VECTOR, CUBE, MIXED = range(3)
 
-_KERNEL = re.compile(
+KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+(__vector__|__cube__|__mix__\s*\(\s*1\s*,\s*2\s*\))\s+'
     r"void\s+(\w+)\s*\(([^)]*)\)\s*\{"
 )
@@ -24,7 +24,8 @@ _SCATTER = re.compile(r"\bascend_nd2nz_scatter(<[^;(]*>)\(")
 _STATEMENT = re.compile(
     r"^\s*(?!__)(?:asc_\w+|sprsts|AscendC::|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert\w*|assert)\b.*\("
 )
-_ACCESS = re.compile(r"^\s*(?:[\w*]+\s.*=|\(?\(?\*?\(?\(?__|[\w]+\[).*;\s*$")
+_ACCESS = re.compile(r"^\s+(?:[\w*]+\s.*=|\(?\(?\*?\(?\(?__|[\w]+\[).*;\s*$")
+_DEREFERENCE = re.compile(r"^\s.*(?:[\w)]\[|\*\s*\(|->)")
 _SIMT = re.compile(r"\b__simt_(?:vf|callee)__\b")
 _COLLECTIVE = re.compile(
     r"\basc_(?:shfl_xor|reduce_(?:add|max|min)|ballot|activemask)\(|"
@@ -79,7 +80,7 @@ def kernels(text: str) -> dict[str, Kernel]:
     """The kernels of ``text`` by name, in order. Raises SourceError if there is none."""
     check(text)
     found = {}
-    for match in _KERNEL.finditer(text):
+    for match in KERNEL.finditer(text):
         kind = _KINDS.get(match.group(1), MIXED)
         parameters = tuple(_parameter(p) for p in match.group(3).split(",") if p.strip())
         found[match.group(2)] = Kernel(match.group(2), kind, parameters)
@@ -101,14 +102,19 @@ def reads_pointers(text: str) -> bool:
     return re.search(r"\(\*\(__gm__ [\w:]+ \*\s*\*\)\(&\(", text) is not None
 
 
-def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
-    """The translation unit of one kernel: ``text`` adapted, and a C entry point."""
+def rewrite(
+    text: str, kernel: Kernel, *, trace: bool, raw: bool = False, entry: bool = True
+) -> str:
+    """The translation unit of one kernel: ``text`` adapted, and a C entry point.
+
+    ``raw``: every statement that may dereference a pointer notes its line, too.
+    """
     vector_functions = set(_VECTOR_FUNCTION.findall(text))
     lines = []
-    in_kernel = in_simt = False
+    in_kernel = in_simt = in_helper = False
     previous = ""
     for number, line in enumerate(text.splitlines(), 1):
-        if _KERNEL.search(line):
+        if KERNEL.search(line):
             in_kernel = True
             # From here on a call of a vector function means: run it on the vector pipe.
             lines.append(" ".join([*map(_wrapper, sorted(vector_functions)), line.strip()]))
@@ -118,6 +124,8 @@ def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
             r"::ak::simd_vf([](auto... a) { ascend_nd2nz_scatter\1(a...); }, ", line
         )
         noted = _STATEMENT.match(line) or (trace and _ACCESS.match(line) and "(" in line)
+        if raw and (in_kernel or in_simt or in_helper) and not noted:
+            noted = _DEREFERENCE.search(line) and _starts_statement(line, previous)
         if noted and (in_kernel or trace):
             line = f"::ak::site = {number}; {line.lstrip()}"
         if in_simt and _COLLECTIVE.search(line) and _starts_statement(line, previous):
@@ -125,10 +133,12 @@ def rewrite(text: str, kernel: Kernel, *, trace: bool) -> str:
             line = f"::ak::simt_line({number}); {line.lstrip()}"
         lines.append(line)
         previous = line.strip() or previous
-        in_simt = (in_simt or bool(_SIMT.search(line))) and not line.startswith("}")
+        ends = line.startswith("}")
+        in_simt = (in_simt or bool(_SIMT.search(line))) and not ends
+        in_helper = (in_helper or line.startswith("__aicore__")) and not ends
         if line.startswith("}"):
             in_kernel = False
-    return "\n".join([*_with_line_breaks(lines), _entry(kernel), ""])
+    return "\n".join([*_with_line_breaks(lines), *([_entry(kernel)] if entry else []), ""])
 
 
 def _starts_statement(line: str, previous: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator import source
+from ascendkit.emulator import parts, source
 from ascendkit.emulator.errors import EmulatorError, SourceError
 from ascendkit.jit import (
     CompileError,
@@ -29,6 +30,7 @@ RUNTIME_FILES = [
     "scheduler",
     "fault",
     "record",
+    "raw",
     "judge/finding",
     "judge/judge",
     "judge/journal",
@@ -105,8 +107,12 @@ def runtime() -> Kernel:
     return _compile("emulator_runtime", text, options)
 
 
-def compile_kernel(text: str, kernel: source.Kernel, *, trace: bool) -> Kernel:
-    """Compile one kernel of ``text``; ``trace`` chooses the instrumented build."""
+def compile_kernel(text: str, kernel: source.Kernel, *, trace: bool, raw: bool = False) -> Kernel:
+    """Compile one kernel of ``text``.
+
+    ``trace`` chooses the build whose instructions report themselves; with ``raw``, scalar and SIMT
+    code reports its loads and stores as well (runtime/raw.cc).
+    """
     # Scalar and SIMT code contracts a * b + c into one rounding, as the device compiler does:
     # TileKernels' division-residual corrections are only right that way.
     flags = (*COMMON_FLAGS, "-ffp-contract=fast", *(("-DAK_TRACE",) if trace else ()))
@@ -119,11 +125,28 @@ def compile_kernel(text: str, kernel: source.Kernel, *, trace: bool) -> Kernel:
         extra_flags=flags,
         link_inputs=(runtime().path,),
     )
-    unit = source.rewrite(text, kernel, trace=trace)
     try:
-        return _compile(kernel.name, unit, options)
+        if not raw:
+            return _compile(kernel.name, source.rewrite(text, kernel, trace=trace), options)
+        # The vector part comes first: of functions both have, the linker takes its plain ones.
+        scalar = _raw_object(parts.scalar(text), kernel, options)
+        vector = ""
+        if parts.has_vector(text):
+            vector = source.rewrite(parts.vector(text), kernel, trace=True, entry=False)
+        options = replace(options, link_inputs=(scalar, runtime().path))
+        return _compile(kernel.name, vector, options)
     except CompileError as error:
         raise _explained(error) from error
+
+
+def _raw_object(text: str, kernel: source.Kernel, options: HostOptions) -> Path:
+    """The object whose loads and stores call the hooks of runtime/raw.cc."""
+    unit = source.rewrite(text, kernel, trace=True, raw=True)
+    flags = (*options.extra_flags, "-fsanitize=thread")
+    if _jit().toolkit.info["family"] == "gcc":
+        flags += ("--param=tsan-instrument-func-entry-exit=0",)
+    options = replace(options, output="object", extra_flags=flags, link_inputs=())
+    return _jit().compile_without_load(kernel.name, unit, options) / "object.o"
 
 
 def _compile(tag: str, text: str, options: HostOptions) -> Kernel:

@@ -1,12 +1,13 @@
 #include "gm_write.h"
 
 #include "ak/lane_math.h"
+#include "record.h"
 
 namespace ak {
 namespace {
 // One lock for all atomics of the launch: contention is between two or three host threads.
 std::mutex atomic_mutex;
-thread_local bool holds_atomic = false;
+thread_local bool in_atomic = false;
 
 template <class T>
 void combine(T* dst, const T* src, uint64_t n, Atomic op) {
@@ -73,14 +74,15 @@ void write_gm(void* dst, const void* src, uint64_t bytes, Atomic op, Dtype type)
 
 void simt_atomic_lock() {
   atomic_mutex.lock();
-  holds_atomic = true;
+  in_atomic = true;
 }
 void simt_atomic_unlock() {
-  holds_atomic = false;
+  in_atomic = false;
   atomic_mutex.unlock();
 }
+bool holds_atomic() { return in_atomic; }
 void release_atomics() {
-  if (holds_atomic) simt_atomic_unlock();
+  if (in_atomic) simt_atomic_unlock();
 }
 
 }  // namespace ak

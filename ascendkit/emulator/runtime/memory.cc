@@ -43,6 +43,8 @@ uint8_t* Bank::of(Space space, uint32_t sub) const {
       return mxa;
     case Space::MXB:
       return mxb;
+    case Space::SS:
+      return ss;
     case Space::GM:
       break;
   }
@@ -51,13 +53,13 @@ uint8_t* Bank::of(Space space, uint32_t sub) const {
 
 uint64_t capacity(Space space) {
   constexpr uint64_t bytes[] = {~uint64_t(0), kUbBytes, kL1Bytes, kL0ABytes,   kL0BBytes,
-                                kL0CBytes,    kBtBytes, kFbBytes, kScaleBytes, kScaleBytes};
+                                kL0CBytes,    kBtBytes, kFbBytes, kScaleBytes, kScaleBytes, kSsBytes};
   return bytes[int(space)];
 }
 
 const char* space_name(Space space) {
   constexpr const char* names[] = {
-      "GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB", "L0A scale area", "L0B scale area"};
+      "GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB", "L0A scale area", "L0B scale area", "SS"};
   return names[int(space)];
 }
 

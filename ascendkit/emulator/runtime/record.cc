@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "runtime/judge/judge.h"
+#include "runtime/raw.h"
 
 namespace ak {
 namespace {
@@ -22,7 +23,6 @@ struct Vector {
 thread_local Vector vector;
 
 bool streaming() { return worker->launch->spec.trace >= 2; }
-bool recording() { return streaming() || checking() || journaling(); }
 void append(std::vector<char>& to, const void* p, size_t n) {
   to.insert(to.end(), static_cast<const char*>(p), static_cast<const char*>(p) + n);
 }
@@ -104,6 +104,8 @@ RecordHead head_of(const Slot& s, int pipe, size_t accesses, uint64_t a0, uint64
 }
 }  // namespace
 
+bool recording() { return streaming() || checking() || journaling(); }
+
 Slot* slot(const char* name) {
   std::lock_guard<std::mutex> hold(slot_mutex);
   for (Slot* s = slots; s; s = s->next)
@@ -132,8 +134,13 @@ void corrupt(uint32_t kind, void* result, uint32_t bytes, uint32_t lane_bytes) {
 
 uint32_t fault_of(const char* op) { return slot(op)->fault; }
 
+void write_raw(const Slot& s, const RecordHead& head, const Access& access) {
+  emit(s, head, &access);
+}
+
 void write_record(const Slot* s, int pipe, const Access* accesses, size_t n, uint64_t a0,
                   uint64_t a1) {
+  raw_flush();
   close_vector();
   emit(*s, head_of(*s, pipe, n, a0, a1), accesses);
 }
@@ -151,6 +158,7 @@ void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1) {
 
 void trace_op(const Slot* s) {
   if (!recording()) return;
+  raw_flush();
   close_vector();
   vector.slot = s;
   vector.head = head_of(*s, PIPE_V, 0, 0, 0);

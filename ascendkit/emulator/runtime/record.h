@@ -52,9 +52,13 @@ void record(const char* op, int pipe, std::initializer_list<Access> accesses, ui
             uint64_t a1 = 0);
 // The record alone: synchronisation is counted at issue and recorded when its pipe gets there.
 void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1);
+// A record made elsewhere (raw.cc), of the core that runs.
+void write_raw(const Slot& s, const RecordHead& head, const Access& access);
+bool holds_atomic();  // the running code is inside an atomic of global memory
 Access range(Space space, const void* p, uint64_t bytes, bool write);
 Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t stride, bool write,
             uint32_t sub = 0);
+bool recording();  // somebody reads records: the stream, judges
 inline bool tracing() { return worker->launch->spec.trace != 0; }
 // The fault a test has armed in `op`: 0 for none, else a kind of corrupt().
 uint32_t fault_of(const char* op);

@@ -8,6 +8,7 @@
 
 #include "mutate.h"
 #include "runtime/judge/judge.h"
+#include "runtime/raw.h"
 
 __thread uint32_t block_idx = 0;
 __thread uint3 threadIdx = {0, 0, 0};
@@ -51,7 +52,9 @@ void resume(Core& c) {
     acquire_stack(c.fiber, kCoreStack);
     prepare(c.fiber, core_main, &c);
   }
+  if (recording()) raw_begin(c);
   switch_fiber(worker->main, c.fiber);
+  if (recording()) raw_flush();
   c.site = site;
   worker->current = nullptr;
   if (c.done) release_stack(c.fiber);

@@ -6,6 +6,7 @@
 
 #include "ak/lane_math.h"
 #include "mutate.h"
+#include "raw.h"
 #include "record.h"
 
 namespace ak {
@@ -60,8 +61,10 @@ void run_thread(Simt& s, Thread& t) {
   t.state = State::Ready;
   s.current = &t;
   threadIdx = t.index;
+  simt_thread = uint32_t(&t - s.threads.data());
   switch_fiber(s.core, t.fiber);
   s.current = nullptr;
+  simt_thread = kNoThread;
   if (t.state == State::Ended) {
     if (s.spare.stack) release_stack(s.spare);
     s.spare = t.fiber;

@@ -19,7 +19,7 @@ struct float_e5m2_t;
 
 namespace ak {
 
-enum class Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB, MXA, MXB };
+enum class Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB, MXA, MXB, SS };
 // Element formats the matrix unit and FixPipe tell apart.
 enum class Dtype : uint8_t {
   F32,
