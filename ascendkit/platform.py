@@ -46,7 +46,7 @@ def use(name: str, *, check: bool | None = None) -> Iterator[None]:
 
     Raises ValueError for an unknown name and RuntimeError where the platform cannot run here.
     """
-    state = available(check(name))
+    state = available(name)
     if not state:
         raise RuntimeError(f"platform {name!r} cannot run here: {state.reason}")
     token = _chosen.set(name)
