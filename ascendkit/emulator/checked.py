@@ -4,10 +4,11 @@ memory that nobody wrote.
 Uninitialised memory is no finding when it is read: whole registers over the end of a tile are
 legal. It is one when it *matters*. The judge of memory lists the reads of bytes that nobody wrote.
 If there are any, the launch is repeated from the same inputs with large numbers of alternating sign
-instead of ones in all such memory: a byte of a tensor that differs was reached by uninitialised data
-(AK-UNINIT-003), another sequence of instructions means that a branch was (-004), the same sequence
-with other addresses or sizes, or a launch that now fails, that an address was (-005). Then one
-suspected range after another gets that poison alone, which tells whose read it was.
+instead of ones in all such memory: a byte of a tensor that differs was reached by it
+(AK-UNINIT-003), another sequence of instructions means that a branch was (AK-UNINIT-004), the same
+sequence with other addresses or sizes, or a launch that now fails, that an address was
+(AK-UNINIT-005). Then one suspected range after another gets that poison alone, which tells whose
+read it was.
 """
 
 from __future__ import annotations

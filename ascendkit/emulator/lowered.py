@@ -6,9 +6,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ascendkit.emulator import arguments, device, host, linemap, lowering_cache, toolchain
+from ascendkit.emulator import arguments, device, fresh, host, linemap, lowering_cache, toolchain
 from ascendkit.emulator.errors import EmulatorError
-from ascendkit.emulator.kernel import CORES, EmulatedKernel
+from ascendkit.emulator.kernel import CORES, EmulatedKernel, check_by_default
 from ascendkit.errors import bad_type, bad_value
 
 _lock = threading.RLock()
@@ -107,14 +107,17 @@ class LoweredKernel:
         meta = bool(launch.get("control"))
         packed = [arguments.pack(n, v, meta=meta) for n, v in zip(self._names, values)]
         self.last_seconds, self.findings = 0.0, ()
+        launch.setdefault("cores", _cores())
+        launch.setdefault("check", _check())
+        if (check_by_default() if launch["check"] is None else launch["check"]) and not meta:
+            for i in self.result_idx:
+                fresh.mark(values[i], allocated=True)
         for call in self._host(packed):
             kernel = self.kernel(call.name)
             count = len(kernel.kernel.parameters)
             args = [a.data if isinstance(a, host.Argument) else a for a in call.args]
             extents = args[count:]
             grid = int(extents[0]) if extents else 1
-            launch.setdefault("cores", _cores())
-            launch.setdefault("check", _check())
             self.last_grid = grid
             try:
                 self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)

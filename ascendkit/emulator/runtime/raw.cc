@@ -85,11 +85,16 @@ void gather(Raw& r, uint64_t at, uint32_t size, bool write, Space space, uint64_
   r.open |= 1u << i;
 }
 
+// Guard bytes count: what touches them is to be seen.
+uint64_t first_byte(const Region& r) { return r.base - r.before; }
+uint64_t size_of(const Region& r) { return r.before + r.bytes + r.after; }
 const Region* region_of(Raw& r, uint64_t address) {
-  if (r.last && address - r.last->base < r.last->bytes) return r.last;
+  if (r.last && address - first_byte(*r.last) < size_of(*r.last)) return r.last;
   const Spec& spec = worker->launch->spec;
-  for (uint64_t i = 0; i < spec.region_count; ++i)
-    if (address - spec.regions[i].base < spec.regions[i].bytes) return r.last = &spec.regions[i];
+  for (uint64_t i = 0; i < spec.region_count; ++i) {
+    const Region& region = spec.regions[i];
+    if (address - first_byte(region) < size_of(region)) return r.last = &region;
+  }
   return nullptr;
 }
 
@@ -115,8 +120,8 @@ void raw_begin(Core& core) {
   const Spec& spec = worker->launch->spec;
   for (uint64_t i = 0; i < spec.region_count; ++i) {
     const Region& region = spec.regions[i];
-    r.gm_low = std::min(r.gm_low, region.base);
-    r.gm_high = std::max(r.gm_high, region.base + region.bytes);
+    r.gm_low = std::min(r.gm_low, first_byte(region));
+    r.gm_high = std::max(r.gm_high, first_byte(region) + size_of(region));
   }
 }
 

@@ -14,12 +14,15 @@ std::map<uint64_t, Words> journals;
 Words flat;
 
 // Vector instructions and raw accesses are in the traced build alone; how often a scalar core looks
-// at global memory may depend on other cores.
+// at global memory may depend on other cores; questions inside expressions have no line of their
+// own.
 bool kept(const Slot& slot, const RecordHead& head) {
   switch (Action(slot.action)) {
     case Action::Plain:
-      return head.pipe != PIPE_V;
+      return head.pipe != PIPE_V && head.accesses;
     case Action::MemBar:
+    case Action::SimdEnd:
+    case Action::SimtEnd:
     case Action::SimtBarrier:
     case Action::Warp:
     case Action::LoadDev:
