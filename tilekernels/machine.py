@@ -46,7 +46,8 @@ def compile_cuda(program: Any, arch: str = "", **configs: bool) -> Any:
     """Compile a CUDA program; ``arch`` such as ``sm_90a`` compiles where no GPU is.
 
     Args:
-        configs: names of :class:`tilelang.PassConfigKey`, beside warp specialisation, which is off.
+        configs: names of :class:`tilelang.PassConfigKey`. Warp specialisation and guards around
+            accesses are off: programs guard their own, and guards split vectors.
     """
     import tilelang
 
@@ -56,6 +57,7 @@ def compile_cuda(program: Any, arch: str = "", **configs: bool) -> Any:
         target={"kind": "cuda", "arch": arch} if arch else "cuda",
         pass_configs={
             keys.TL_DISABLE_WARP_SPECIALIZED: True,
+            keys.TL_DISABLE_SAFE_MEMORY_ACCESS: True,
             **{keys[name]: value for name, value in configs.items()},
         },
     )
