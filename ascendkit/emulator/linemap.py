@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ascendkit.emulator import liveness
+
 _BASE = 1000
 """Columns from here on are numbers of ours; TileLang itself uses 1."""
 _MARK = "ascendkit_origin"
@@ -66,12 +68,18 @@ class Origin:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a buffer of the kernel lies on the chip; ``bytes`` covers all its versions."""
+    """Where a buffer of the kernel lies on the chip; ``bytes`` covers all its versions.
+
+    ``offset`` is -1 if unknown; ``first`` and ``last`` are the steps between which it is in use, -1
+    if it never is.
+    """
 
     name: str
     space: str
     offset: int
     bytes: int
+    first: int = -1
+    last: int = -1
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,14 @@ class LineMap:
     Attributes:
         lines: line of the generated source -> (statement number, whether it is the statement).
         spans: statement number -> file and line, of the function at hand.
-        places: by kernel name.
+        places: buffers, by kernel name.
+        steps: statement number of each step of the lowered program, by kernel name.
     """
 
     lines: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
     spans: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     places: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    steps: Mapping[str, Sequence[int]] = field(default_factory=dict)
     text: str = ""
 
     def at(self, line: int) -> Origin | None:
@@ -123,9 +133,15 @@ class LineMap:
         names = [
             p.name
             for p in self.places.get(kernel, ())
-            if p.space == space and p.offset < end and begin < p.offset + p.bytes
+            if p.space == space and 0 <= p.offset < end and begin < p.offset + p.bytes
         ]
         return ", ".join(dict.fromkeys(names))
+
+    def step(self, kernel: str, step: int) -> Origin | None:
+        """The Python line of a step of the lowered program."""
+        steps = self.steps.get(kernel, ())
+        span = self.spans.get(steps[step]) if 0 <= step < len(steps) else None
+        return Origin(*span) if span else None
 
     def _exact(self, line: int) -> Origin | None:
         origin = self.at(line)
@@ -153,7 +169,8 @@ def load(entry: Mapping[str, str], prim_func: Any) -> LineMap:
     return LineMap(
         {int(k): (v[0], bool(v[1])) for k, v in raw.items()},
         _numbered(prim_func),
-        {k: tuple(Place(*row) for row in rows) for k, rows in places.items()},
+        {k: tuple(Place(*row) for row in v["buffers"]) for k, v in places.items()},
+        {k: tuple(v["steps"]) for k, v in places.items()},
         entry["source"],
     )
 
@@ -270,7 +287,7 @@ class _Keeper:
     """Hands spans on across the passes that drop them, and sees where buffers are placed."""
 
     def __init__(self) -> None:
-        self.places: dict[str, list[tuple[str, str, int, int]]] = {}
+        self.places: dict[str, dict[str, Any]] = {}
         self._stack: list[Any] = []
 
     def instrument(self) -> Any:
@@ -301,9 +318,7 @@ class _Keeper:
             if old is None or not hasattr(function, "body") or not hasattr(old, "body"):
                 continue
             if name == "tl.MergeUBAllocations":
-                placed = _placed(old, function)
-                if placed:
-                    self.places[str(variable.name_hint)] = placed
+                self.places[str(variable.name_hint)] = _placed(old, function)
             else:
                 _hand_on(_leaves(old), _leaves(function))
 
@@ -385,66 +400,46 @@ def _copy_span(source: Any, to: Any) -> None:
 
 # ---- where buffers lie ---------------------------------------------------------------------------
 
-_SPACES = {
-    "shared.dyn": "UB",
-    "shared": "UB",
-    "shared.l1": "L1",
-    "shared.l1.dyn": "L1",
-    "shared.l0a": "L0A",
-    "shared.l0b": "L0B",
-    "shared.l0c": "L0C",
-}
 
-
-def space_of(scope: str) -> str:
-    """On-chip memory of a storage scope, empty for registers and global memory."""
-    return _SPACES.get(scope.removesuffix(".dyn"), _SPACES.get(scope, ""))
-
-
-def _placed(before: Any, after: Any) -> list[tuple[str, str, int, int]]:
+def _placed(before: Any, after: Any) -> dict[str, Any]:
     """Buffers and their byte offsets: the same access before and after they were merged."""
     from tilelang import tvm
 
     analyzer = tvm.arith.Analyzer()
-    sizes: dict[str, tuple[Any, int]] = {}
-    for s in _leaves(before):
-        if _kind(s) == "AllocBuffer" and space_of(s.buffer.scope()):
-            count = 1
-            for dim in s.buffer.shape:
-                count = count * int(dim) if _kind(dim) == "IntImm" and count else 0
-            bits = tvm.DataType(s.buffer.dtype)
-            sizes[str(s.buffer.data.name)] = (s.buffer, count * bits.bits * bits.lanes // 8)
+    program = liveness.analyse(before, _number)
     old, new = _accesses(before), _accesses(after)
-    if len(old) != len(new):
-        return []
-    found: dict[str, tuple[str, str, int, int]] = {}
-    for (name, index, bits), (_, moved, moved_bits) in zip(old, new):
-        if name not in sizes or bits != moved_bits:
-            continue
-        delta = analyzer.simplify(moved - index)
-        if _kind(delta) != "IntImm":
-            continue
-        buffer, size = sizes[name]
-        row = (str(buffer.name), space_of(buffer.scope()), int(delta) * bits // 8, size)
-        if found.setdefault(name, row) != row:
-            return []  # one buffer in two places: nothing here is to be trusted
-    return sorted(found.values(), key=lambda r: (r[1], r[2], r[0]))
+    offsets: dict[int, int] = {}
+    if len(old) == len(new):
+        for (variable, index, bits), (_, moved, moved_bits) in zip(old, new):
+            key = liveness.identity(variable)
+            delta = analyzer.simplify(moved - index)
+            if key not in program.buffers or bits != moved_bits or _kind(delta) != "IntImm":
+                continue
+            offset = int(delta) * bits // 8
+            if offsets.setdefault(key, offset) != offset:
+                offsets = {}  # one buffer in two places: nothing here is to be trusted
+                break
+    rows = [
+        [b.name, b.space, offsets.get(key, -1), b.bytes, b.first, b.last]
+        for key, b in program.buffers.items()
+    ]
+    return {"buffers": rows, "steps": program.steps}
 
 
-def _accesses(function: Any) -> list[tuple[str, Any, int]]:
+def _accesses(function: Any) -> list[tuple[Any, Any, int]]:
     """Buffer variable, element offset and element bits of each access, in order."""
     from tilelang import tvm
 
-    found: list[tuple[str, Any, int]] = []
+    found: list[tuple[Any, Any, int]] = []
 
     def visit(node: Any) -> None:
         kind = _kind(node)
         if kind == "Call" and str(getattr(node.op, "name", "")) == "tirx.tvm_access_ptr":
             dtype = tvm.DataType(node.args[0].dtype)
-            found.append((str(node.args[1].name), node.args[2], dtype.bits * dtype.lanes))
+            found.append((node.args[1], node.args[2], dtype.bits * dtype.lanes))
         elif kind in ("BufferLoad", "BufferStore") and len(node.indices) == 1:
             dtype = tvm.DataType(node.buffer.dtype)
-            found.append((str(node.buffer.data.name), node.indices[0], dtype.bits * dtype.lanes))
+            found.append((node.buffer.data, node.indices[0], dtype.bits * dtype.lanes))
 
     tvm.tirx.stmt_functor.post_order_visit(function.body, visit)
     return found

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FORMAT = 4
+FORMAT = 6
 
 
 def key(prim_func: Any, pass_configs: Mapping[str, Any]) -> str:
