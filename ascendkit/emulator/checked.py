@@ -107,15 +107,16 @@ class Checked:
         self, candidates: Sequence[Candidate], contents: list[Any], written: Sequence[Any]
     ) -> list[RawFinding]:
         self.threads = 0
-        journal = device.journal()
-        if device.order_matters() or self.replay:
-            # Threads may have met in another order; one thread meets in one.
-            self.threads = 1
-            self.memory.fill()
-            if self._again(judged=False, threads=1) is not None:
+        before = _Before(contents, device.journal(), written)
+        if not (device.order_matters() or self.replay):
+            if self._effect(before, _Trial(Poison(1))) is None:
                 return []
-            contents, journal = self.memory.contents(), device.journal()
-        before = _Before(contents, journal, written)
+        # Threads may have met in another order, and the judged build is another build: what counts
+        # is a difference between two launches of one thread and one build.
+        self.threads = 1
+        if self._try(_Trial(Poison()), judged=False) is not None:
+            return []
+        before = _Before(self.memory.contents(), device.journal(), written)
         first = self._effect(before, _Trial(Poison(1)))
         if first is None:
             return []

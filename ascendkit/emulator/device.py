@@ -11,7 +11,7 @@ from typing import Any
 
 from ascendkit.emulator import toolchain
 
-INDIRECT, CONTROL, CHECK, JOURNAL = 1, 2, 4, 8
+INDIRECT, CONTROL, CHECK, JOURNAL, ADVICE = 1, 2, 4, 8, 16
 VIEW_DIMS = 8
 
 
@@ -173,6 +173,7 @@ def launch(
     control: bool = False,
     check: bool = False,
     journal: bool = False,
+    advice: bool = False,
     views: Sequence[View] = (),
     poison: Poison = Poison(),
 ) -> Failure | None:
@@ -188,6 +189,13 @@ def launch(
     )
     seen = (_View * max(1, len(views)))(*map(_view, views))
     ranges = (_PoisonRange * max(1, len(poison.ranges)))(*(_PoisonRange(*r) for r in poison.ranges))
+    flags = (
+        (INDIRECT, indirect),
+        (CONTROL, control),
+        (CHECK, check),
+        (JOURNAL, journal),
+        (ADVICE, advice),
+    )
     spec = _Spec(
         entry,
         ctypes.cast(slots, ctypes.c_void_p).value,
@@ -200,7 +208,11 @@ def launch(
         replay,
         max(trace, int(check or journal)),
         timeout_s,
-        INDIRECT * indirect | CONTROL * control | CHECK * check | JOURNAL * journal,
+        INDIRECT * indirect
+        | CONTROL * control
+        | CHECK * check
+        | JOURNAL * journal
+        | ADVICE * advice,
         seen,
         len(views),
         _Poisoning(poison.kind, len(poison.ranges), ranges),

@@ -90,6 +90,7 @@ class EmulatedKernel:
         timeout_s: float = 0.0,
         control: bool = False,
         check: bool | None = None,
+        advice: bool = False,
         mutate: Sequence[Mutant] = (),
         extra_regions: Sequence[device.Region] = (),
     ) -> float:
@@ -99,6 +100,7 @@ class EmulatedKernel:
         ``control`` follows control flow and moves no data, so that shapes may be larger than memory
         and tensors may be on ``meta``; scalar code that reads data is an error then.
         ``check`` runs the judges, which leave ``findings``; the default is that of the environment.
+        ``advice`` lets them also say what is right but may be slow.
         ``mutate`` executes instructions wrongly (``mutants``); those inside vector functions need
         a traced launch.
 
@@ -151,6 +153,7 @@ class EmulatedKernel:
             timeout_s=timeout_s,
             indirect=self._indirect,
             control=control,
+            advice=advice,
         )
 
         def launch(

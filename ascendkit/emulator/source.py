@@ -120,10 +120,11 @@ def rewrite(
             lines.append(" ".join([*map(_wrapper, sorted(vector_functions)), line.strip()]))
             continue
         line = _NULL_UB.sub(r"((\1)(::ak::ub() + \2))", line)
+        statement = _STATEMENT.match(line)
         line = _SCATTER.sub(
             r"::ak::simd_vf([](auto... a) { ascend_nd2nz_scatter\1(a...); }, ", line
         )
-        noted = _STATEMENT.match(line) or (trace and _ACCESS.match(line) and "(" in line)
+        noted = statement or (trace and _ACCESS.match(line) and "(" in line)
         if raw and (in_kernel or in_simt or in_helper) and not noted:
             noted = _DEREFERENCE.search(line) and _starts_statement(line, previous)
         if noted and (in_kernel or trace):

@@ -116,6 +116,8 @@ constexpr uint64_t kControl = 2;
 constexpr uint64_t kCheck = 4;
 // Each core keeps a journal of its instructions, to be compared with that of another launch.
 constexpr uint64_t kJournal = 8;
+// Judges also say what is right but slow.
+constexpr uint64_t kAdvice = 16;
 
 enum class Kind : uint32_t { Vector, Cube, Mixed };
 
@@ -129,7 +131,7 @@ struct Spec {
   uint32_t replay;  // 0: eager; else the seed of an adversarial order
   uint32_t trace;
   double timeout_s;
-  uint64_t flags;  // kIndirect, kControl, kCheck, kJournal
+  uint64_t flags;  // kIndirect and the like
   const View* views;
   uint64_t view_count;
   Poisoning poison;

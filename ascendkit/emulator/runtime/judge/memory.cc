@@ -90,7 +90,8 @@ class Look {
       : head_(h),
         block_(*static_cast<BlockMemory*>(c.block->judges.of[kMemory])),
         launch_(*static_cast<LaunchMemory*>(worker->launch->judges.of[kMemory])),
-        data_(!control()) {}
+        data_(!control()),
+        advice_(worker->launch->spec.flags & kAdvice) {}
 
   void run(Form form, const Slot& slot, const Access* a, uint32_t n) {
     Action action = Action(slot.action);
@@ -195,7 +196,7 @@ class Look {
       uint64_t lo = at(a, r), hi = std::min(lo + a.row_bytes, end);
       if (lo < base || lo >= hi) continue;
       t.written.fill_shared(lo - base, hi - base);
-      if (whole) continue;
+      if (whole || !advice_) continue;
       if (lo % kLine) edge(lo / kLine);
       if (hi % kLine && (hi / kLine != lo / kLine || lo % kLine == 0)) edge(hi / kLine);
     }
@@ -373,12 +374,18 @@ class Look {
                     (unsigned long long)length, gm.rows, (long long)chip.stride);
       report(f);
     }
-    if (!gm.write || (gm.base % kLine == 0 && gm.stride % int(kLine) == 0 && length <= kLine))
-      return;
+    const Access& to = gm.write ? gm : chip;
+    if (uint64_t(std::abs(to.stride)) < to.row_bytes) {
+      Finding f = finding("AK-BURST-003", to, to.base, to.row_bytes);
+      std::snprintf(f.detail, sizeof f.detail, "%u bursts of %llu B lie %lld B apart", to.rows,
+                    (unsigned long long)to.row_bytes, (long long)to.stride);
+      report(f);
+    }
+    if (!gm.write || !advice_ || gm.stride < int64_t(length)) return;
     for (uint32_t r = 0; r + 1 < std::min<uint32_t>(gm.rows, kLine + 1); ++r) {
       uint64_t end = at(gm, r) + length, next = at(gm, r + 1);
-      if (gm.stride <= 0 || (end - 1) / kLine != next / kLine) continue;
-      Finding f = finding("AK-BURST-003", gm, at(gm, r), uint64_t(gm.stride) + length);
+      if ((end - 1) / kLine != next / kLine) continue;
+      Finding f = finding("AK-BURST-004", gm, at(gm, r), uint64_t(gm.stride) + length);
       f.other_site = head_.site, f.other_block = head_.block, f.other_pipe = head_.pipe;
       f.other_sub = head_.sub, f.other_aic = head_.aic, f.other_write = 1;
       std::snprintf(f.detail, sizeof f.detail, "bursts %u and %u of %u, %llu B each", r, r + 1,
@@ -391,7 +398,7 @@ class Look {
   const RecordHead& head_;
   BlockMemory& block_;
   LaunchMemory& launch_;
-  bool data_;
+  bool data_, advice_;
 };
 
 // Lines of global memory that several cores wrote parts of.
@@ -402,7 +409,7 @@ void shared_lines(std::vector<Edge>& edges) {
     const Edge &a = edges[i - 1], &b = edges[i];
     if (a.line != b.line || (a.block == b.block && a.aic == b.aic && a.sub == b.sub)) continue;
     Finding f{};
-    std::snprintf(f.code, sizeof f.code, "AK-BURST-004");
+    std::snprintf(f.code, sizeof f.code, "AK-BURST-005");
     f.site = b.site, f.block = b.block, f.aic = b.aic, f.sub = b.sub, f.pipe = b.pipe;
     f.other_site = a.site, f.other_block = a.block, f.other_aic = a.aic, f.other_sub = a.sub;
     f.other_pipe = a.pipe, f.write = f.other_write = 1;
