@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,10 +14,12 @@ from ascendkit.check.correctness import check_case
 from ascendkit.op import Case
 from ascendkit.registry import op
 from ascendkit.testing import SCORES, scores
+from tests.tilekernels.cuda_model import Model, lower
 from tilekernels.topk_gate import ascend, cuda, topk_gate
 from tilekernels.topk_gate.oracle import oracle
 
 GATE = op("tilekernels.topk_gate")
+PASSES = cuda.PASSES
 
 
 def on(platform: str) -> str:
@@ -171,9 +174,23 @@ def test_cuda_plans_hold_every_score() -> None:
     assert not cuda.supports(Case("wide", wide))
 
 
+@pytest.mark.parametrize(("tokens", "experts", "topk"), [(4096, 256, 8), (5, 256, 8), (5, 30, 7)])
+def test_cuda_program_on_this_cpu(
+    tokens: int, experts: int, topk: int, seed: int, tmp_path: Path
+) -> None:
+    model = modelled(experts, topk, tokens, tmp_path)
+    for kind in SCORES:
+        x = scores(kind, (19, experts), seed)
+        out = torch.full((19, topk), -7)
+        model(5, seed, scores=x, topk_idx=out, num_tokens=19)
+        assert out.tolist() == oracle(x.numpy(), topk).tolist(), kind
+
+
 def test_cuda_programs_lower_without_a_gpu(seed: int) -> None:
+    pytest.importorskip("tilelang")
     for tokens, experts, topk in random.Random(seed).sample(shapes("core"), 2):
-        source = lower_cuda(experts, topk, cuda.plan(tokens, experts, topk))
+        program = cuda.prim_func(experts, topk, cuda.plan(tokens, experts, topk))
+        source = lower(program, **PASSES)
         assert "topk_gate_kernel" in source
         # A block barrier inside a branch that warps take apart would hang.
         assert "__syncthreads" not in source and "asm" not in source
@@ -201,14 +218,8 @@ def test_ascend_programs_are_vector_kernels(seed: int) -> None:
     assert "__cube__" not in source and "__simt_vf__" not in source
 
 
-def lower_cuda(experts: int, topk: int, plan: cuda.Plan) -> str:
-    """CUDA source of the program, device compiler not called."""
-    tilelang = pytest.importorskip("tilelang")
-    from tilelang import tvm
-
-    target = tvm.target.Target({"kind": "cuda", "arch": "sm_90a"})
-    with target, tvm.transform.PassContext(opt_level=3, config=cuda.pass_configs()):
-        program = cuda.prim_func(experts, topk, plan)
-        return str(
-            tilelang.lower(program, target=target, enable_device_compile=False).kernel_source
-        )
+def modelled(experts: int, topk: int, tokens: int, folder: Path) -> Model:
+    """The CUDA program on this CPU."""
+    pytest.importorskip("tilelang")
+    source = lower(cuda.prim_func(experts, topk, cuda.plan(tokens, experts, topk)), **PASSES)
+    return Model(source, folder / f"{experts}-{topk}-{tokens}")

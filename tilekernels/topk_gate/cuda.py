@@ -4,7 +4,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from tilekernels.topk_gate.cuda_program import MAX_SCORES, WARP, Plan, prim_func
+from tilekernels.gating.cuda_select import MAX_SCORES, PASSES, Plan
+from tilekernels.machine import WARP, compile_cuda
+from tilekernels.topk_gate.cuda_program import prim_func
 
 if TYPE_CHECKING:
     import torch
@@ -44,22 +46,4 @@ def run(scores: "torch.Tensor", num_topk: int, *, out: "torch.Tensor") -> None:
 @lru_cache(maxsize=256)
 def kernel(num_experts: int, num_topk: int, layout: Plan, arch: str = "") -> Any:
     """The compiled kernel of a shape; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
-    import tilelang
-
-    target = {"kind": "cuda", "arch": arch} if arch else "cuda"
-    program = prim_func(num_experts, num_topk, layout)
-    return tilelang.compile(program, target=target, pass_configs=pass_configs())
-
-
-def pass_configs() -> dict[str, bool]:
-    """Which of TileLang's passes the program does without."""
-    from tilelang import PassConfigKey as Key
-
-    return {
-        # Lists are private to a warp, ordered by T.sync_warp; a block barrier in divergent code
-        # would hang.
-        Key.TL_DISABLE_THREAD_STORAGE_SYNC.value: True,
-        Key.TL_DISABLE_WARP_SPECIALIZED.value: True,
-        # Rows are clamped below, so loads need no guard of their own.
-        Key.TL_DISABLE_SAFE_MEMORY_ACCESS.value: True,
-    }
+    return compile_cuda(prim_func(num_experts, num_topk, layout), arch, **PASSES)

@@ -1,0 +1,235 @@
+// A GPU's words on a CPU, for CUDA text that TileLang generates: every thread is a fiber, fibers
+// run in an order drawn from a seed and wait where threads wait for each other. One block at a
+// time.
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __restrict__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+using uint = unsigned int;
+using ushort = unsigned short;
+using uchar = unsigned char;
+#define CUDART_INF_F INFINITY
+#define CUDART_NAN_F NAN
+template <class T>
+T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+T min(T a, T b) {
+  return b < a ? b : a;
+}
+// A GPU's maximum of floats is the number where the other is a NaN.
+template <>
+inline float max(float a, float b) {
+  return std::fmax(a, b);
+}
+template <>
+inline float min(float a, float b) {
+  return std::fmin(a, b);
+}
+
+template <class T, int N>
+struct alignas(sizeof(T) * N) Vector {
+  T x, y;
+};
+template <class T>
+struct alignas(sizeof(T) * 4) Vector<T, 4> {
+  T x, y, z, w;
+};
+using float2 = Vector<float, 2>;
+using float4 = Vector<float, 4>;
+using int2 = Vector<int, 2>;
+using int4 = Vector<int, 4>;
+using uint2 = Vector<uint, 2>;
+using uint4 = Vector<uint, 4>;
+using longlong2 = Vector<long long, 2>;
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+struct Index {
+  int x, y = 0, z = 0;
+};
+
+inline void check(bool ok, const char* what) {
+  if (!ok) fprintf(stderr, "cuda model: %s\n", what), abort();
+}
+
+struct Meeting {
+  int here = 0;
+  unsigned round = 0;
+  uint64_t values[2][32] = {};
+};
+struct Thread {
+  ucontext_t context;
+  std::vector<char> stack = std::vector<char>(65536);
+  int tid = 0;
+  bool done = false;
+};
+inline ucontext_t scheduler;
+inline Thread* now;
+inline std::vector<Meeting> warps;
+inline Meeting block;
+inline Index threadIdx, blockIdx, gridDim, blockDim;
+inline int block_threads;
+inline std::vector<unsigned char> shared_room;
+
+// Shared memory by declaration: 256 KiB apart would be more than a block has.
+inline void* shared_at(size_t offset) {
+  const auto start = ((uint64_t)shared_room.data() + 1023) & ~1023ull;
+  check(offset < 228 * 1024, "shared memory of a block");
+  return (void*)(start + offset);
+}
+
+inline void yield() {
+  Thread* me = now;
+  swapcontext(&me->context, &scheduler);
+  now = me;
+  threadIdx = {me->tid};
+}
+inline const uint64_t* meet(Meeting& m, int count, int slot, uint64_t value) {
+  const unsigned round = m.round;
+  if (slot >= 0) m.values[round & 1][slot] = value;
+  if (++m.here == count) {
+    m.here = 0, ++m.round;
+  } else {
+    while (m.round == round) yield();
+  }
+  return m.values[round & 1];
+}
+template <class T>
+const uint64_t* exchange(uint mask, T value) {
+  // Lanes that ended take no part; the rest of a warp meets as a whole.
+  check(mask == 0xffffffffu, "a collective of part of a warp");
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof(T));
+  return meet(warps[now->tid / 32], 32, now->tid % 32, bits);
+}
+template <class T>
+T as(uint64_t bits) {
+  T value;
+  memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+inline void __syncwarp(uint mask = 0xffffffffu) { exchange(mask, 0); }
+inline void __syncthreads() { meet(block, block_threads, -1, 0); }
+inline uint __ballot_sync(uint mask, bool mine) {
+  const uint64_t* all = exchange(mask, (uint64_t)mine);
+  uint votes = 0;
+  for (int i = 0; i < 32; ++i) votes |= (uint)all[i] << i;
+  return votes;
+}
+inline int __any_sync(uint mask, bool mine) { return __ballot_sync(mask, mine) != 0; }
+inline int __all_sync(uint mask, bool mine) { return __ballot_sync(mask, mine) == 0xffffffffu; }
+template <class T>
+T __shfl_xor_sync(uint mask, T mine, int other, int = 32) {
+  return as<T>(exchange(mask, mine)[(now->tid % 32) ^ other]);
+}
+template <class T>
+T __shfl_sync(uint mask, T mine, int from, int width = 32) {
+  const int lane = now->tid % 32;
+  return as<T>(exchange(mask, mine)[(lane & ~(width - 1)) | (from & (width - 1))]);
+}
+template <class T, class F>
+T reduce(uint mask, T mine, F both) {
+  const uint64_t* all = exchange(mask, mine);
+  T found = as<T>(all[0]);
+  for (int i = 1; i < 32; ++i) found = both(found, as<T>(all[i]));
+  return found;
+}
+template <class T>
+T __reduce_add_sync(uint mask, T mine) {
+  return reduce(mask, mine, [](T a, T b) { return T(a + b); });
+}
+template <class T>
+T __reduce_max_sync(uint mask, T mine) {
+  return reduce(mask, mine, [](T a, T b) { return max(a, b); });
+}
+template <class T>
+T __reduce_min_sync(uint mask, T mine) {
+  return reduce(mask, mine, [](T a, T b) { return min(a, b); });
+}
+template <class T, class U>
+T atomicAdd(T* at, U more) {
+  const T old = *at;
+  *at += more;
+  return old;
+}
+inline int __popc(uint x) { return __builtin_popcount(x); }
+inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
+inline int __ffs(uint x) { return __builtin_ffs((int)x); }
+inline int __ffs(uint64_t x) { return __builtin_ffsll((long long)x); }
+inline uint __umulhi(uint a, uint b) { return (uint)((uint64_t)a * b >> 32); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float rsqrtf(float a) { return 1 / std::sqrt(a); }
+inline void cudaGridDependencySynchronize() {}
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
+namespace tl {
+inline void pdl_sync() {}
+inline void pdl_trigger() {}
+}  // namespace tl
+
+template <class F>
+void fiber() {
+  F::body();
+  now->done = true;
+  swapcontext(&now->context, &scheduler);
+}
+
+// Runs F::body() on all threads of a grid.
+template <class F>
+void launch(int grid, int count, unsigned seed) {
+  std::mt19937 draw(seed);
+  gridDim.x = grid, block_threads = count, blockDim.x = count;
+  check(count % 32 == 0, "whole warps");
+  shared_room.resize(230 * 1024);
+  std::vector<std::unique_ptr<Thread>> threads(count);
+  for (auto& t : threads) t = std::make_unique<Thread>();
+  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
+    // What a block finds in shared memory is nothing to rely on: NaN, and large integers.
+    std::fill(shared_room.begin(), shared_room.end(), 0xff);
+    warps.assign(count / 32, {});
+    block = {};
+    for (int t = 0; t < count; ++t) {
+      Thread& th = *threads[t];
+      th.tid = t, th.done = false;
+      getcontext(&th.context);
+      th.context.uc_stack.ss_sp = th.stack.data();
+      th.context.uc_stack.ss_size = th.stack.size();
+      th.context.uc_link = nullptr;
+      makecontext(&th.context, fiber<F>, 0);
+    }
+    std::vector<int> order(count);
+    for (int i = 0; i < count; ++i) order[i] = i;
+    for (int left = count, turns = 0; left; ++turns) {
+      check(turns < 1000000, "threads wait for ever");
+      std::shuffle(order.begin(), order.end(), draw);
+      left = 0;
+      for (int i : order) {
+        Thread& th = *threads[i];
+        if (th.done) continue;
+        ++left;
+        now = &th;
+        threadIdx = {th.tid};
+        swapcontext(&scheduler, &th.context);
+      }
+    }
+  }
+}
