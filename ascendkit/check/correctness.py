@@ -49,10 +49,14 @@ def check_case(op: Op, platform: str, case: Case, seed: int) -> Outcome:
 def public(op: Op, case: Case) -> Callable[..., Any]:
     """The op's public function: the attribute of its package named like the folder.
 
+    Where that one mixes outputs into its arguments, as some of upstream do, the package has
+    ``in_schema_order(*args, out=..., platform=...)`` beside it, with the arguments of ``SCHEMA``.
+
     Parameters of the case that the function takes keyword-only (``check_values``, options) are
     bound to it; ``out`` and ``platform`` are the caller's to give.
     """
-    found = getattr(op.load(), op.stem, None)
+    module = op.load()
+    found = getattr(module, "in_schema_order", getattr(module, op.stem, None))
     if not callable(found):
         raise bad_value(f"op {op.name}", f"no function {op.stem}", "a public function of that name")
     options = {
