@@ -119,7 +119,13 @@ class _Round:
 
     def _order(self, handle: EPHandle) -> torch.Tensor:
         """Our row behind every row of the reference."""
-        return handle.recv_src_metadata[:, 0].cpu().argsort()
+        return self._metadata(handle)[:, 0].argsort()
+
+    @staticmethod
+    def _metadata(handle: EPHandle) -> torch.Tensor:
+        """Of the rows that are no padding."""
+        rows = int(handle.psum_num_recv_tokens_per_scaleup_rank[-1])
+        return handle.recv_src_metadata[:rows].cpu()
 
     def _judge(self, got: tuple[Any, ...]) -> None:
         x, topk_idx, weights, handle, _ = got
@@ -145,7 +151,7 @@ class _Round:
         """The same for expanded rows; gaps stay where they are."""
         import torch
 
-        ours = handle.recv_src_metadata[:, 2:].cpu()[order].long()
+        ours = self._metadata(handle)[order, 2:].long()
         theirs = self.want.expanded_row.long()
         if not torch.equal(ours >= 0, theirs >= 0):
             self.found.append("expanded rows: got other choices than wanted")
@@ -157,7 +163,7 @@ class _Round:
     def _judge_handle(self, h: EPHandle) -> None:
         w, a = self.want, self.spec.alignment
         order = self._order(h)
-        self._equal("src_token_global_idx", h.recv_src_metadata[:, 0].cpu()[order],
+        self._equal("src_token_global_idx", self._metadata(h)[order, 0],
                     w.src_token_global_idx)  # fmt: skip
         self._equal("psum per rank", h.psum_num_recv_tokens_per_scaleup_rank.cpu(),
                     w.psum_per_scaleup_rank)  # fmt: skip

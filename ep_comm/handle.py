@@ -89,8 +89,8 @@ class EPHandle:
 
     @property
     def num_real_rows(self) -> int:
-        """Rows that hold a token: of R, or of X."""
-        return self.placement.num_out
+        """Rows that hold a token, of R or of X; waits for the device where it alone knows."""
+        return self.placement.num_real
 
 
 def version_of(t: torch.Tensor) -> int | None:

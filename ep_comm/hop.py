@@ -36,6 +36,8 @@ class Hop:
         topk_idx: int64 [t, k] choices among the experts of this group, -1 elsewhere.
         num_experts: held by the group.
         order: tokens in the order in which they are sent; as they are if None.
+        capacity: rows every rank sends to every rank, padding included; the host then needs no
+            counts. None: as many as there are, which :meth:`agree` tells.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Hop:
         topk_idx: torch.Tensor,
         num_experts: int,
         order: torch.Tensor | None = None,
+        capacity: int | None = None,
     ) -> None:
         import torch
 
@@ -62,18 +65,30 @@ class Hop:
         self.slot = slot
         self._share = num_experts // ranks
         self.group = torch.where(topk_idx >= 0, topk_idx // self._share, -1)
-        sends = made.num_tokens_per_rank.long()
-        first = sends.cumsum(0) - sends
+        self.sends = made.num_tokens_per_rank
+        if capacity is None:
+            sends = self.sends.long()
+            first = sends.cumsum(0) - sends
+        else:
+            first = torch.arange(ranks, device=self.device) * capacity
         real = slot >= 0
         self.table = torch.where(real, first[self.group.clamp(min=0)] + slot, -1)
         # Rows are not counted on the host yet: entries of no row go to one place beyond the most.
         t, k = topk_idx.shape
-        most = t * min(k, ranks)
+        most = t * min(k, ranks) if capacity is None else ranks * capacity
         tokens = torch.arange(t, device=self.device)[:, None].expand(t, k)
         self.take = torch.zeros(most + 1, dtype=torch.int64, device=self.device).scatter_(
             0, torch.where(real, self.table, most).view(-1), tokens.reshape(-1)
         )
-        self.counts = np.zeros((0, 0), np.int64)
+        self.counts = np.full((ranks, ranks), capacity or 0, np.int64)
+        self.padded = capacity is not None
+        if self.padded:
+            self.take = self.take[:most]
+
+    def senders(self, what: str) -> torch.Tensor:
+        """int32 [N] on the device: rows each rank sends here that are no padding."""
+        ones = np.ones_like(self.counts)
+        return self.transport.exchange([self.sends[:, None]], None, ones, what)[0][:, 0].clone()
 
     def agree(self, what: str) -> None:
         """Learn the count matrix and what every expert here receives; the one wait of a hop."""
@@ -91,6 +106,8 @@ class Hop:
 
     def forward(self, planes: Sequence[torch.Tensor], what: str) -> list[torch.Tensor]:
         """Rows to their ranks; what arrives is ordered by source."""
+        if self.padded and not len(planes[0]):
+            planes = [p.new_zeros((1, p.shape[1])) for p in planes]
         return self.transport.exchange(planes, self.take, self.counts, what)
 
     def back(self, planes: Sequence[torch.Tensor], what: str) -> list[torch.Tensor]:

@@ -47,9 +47,9 @@ def measure(group: Any, shape: Shape) -> list[dict[str, Any]]:
     ``us`` is one call of ranks that start together, ``in_row_us`` a call of many that are issued
     one after the other (what the device needs, where the host is ahead of it). ``dispatch`` and
     ``combine`` are whole calls, into memory that is new to the process; ``cached`` is a dispatch
-    with the handle of another; ``copies`` is what dispatch copies on one-sided backends, into memory used before; ``memcpy`` as many bytes
-    by one plain copy, ``fresh_copy`` the same into new memory; ``all_to_all`` the same rows by
-    all_to_all_single, with sizes known beforehand.
+    with the handle of another; ``copies`` is what dispatch copies on one-sided backends, into
+    memory used before; ``memcpy`` as many bytes by one plain copy, ``fresh_copy`` the same into
+    new memory; ``all_to_all`` the same rows by all_to_all_single, with sizes known beforehand.
     """
     import torch
 

@@ -101,6 +101,19 @@ class Path:
         self.hops: list[Hop] = []
         self._chosen: list[torch.Tensor] = []
 
+    def open_padded(
+        self, planes: list[torch.Tensor], order: Order, capacity: int
+    ) -> list[torch.Tensor]:
+        """The first forward without a look at counts, in direct mode: ``capacity`` rows from every
+        rank, of which :attr:`senders` are real."""
+        whole, chosen = self._grid.whole, self._topk_idx
+        hop = Hop(whole, chosen, self._experts, order(len(chosen)), capacity)
+        self.hops.append(hop)
+        self._chosen.append(chosen)
+        # Before the rows: what arrives in a buffer lasts until the next exchange.
+        self.senders = hop.senders(f"{self._what} counts")
+        return hop.forward(planes, self._what)
+
     def open(self, planes: list[torch.Tensor], order: Order) -> list[torch.Tensor]:
         """The first forward; learns the hops. The last plane is int32, its first k columns the
         global choices."""

@@ -32,7 +32,8 @@ class Placement:
         local: int64 [R, k], local experts of received rows, -1 elsewhere.
         src: int32 [R], source rank * T + token.
         counts: int64 [E/N], rows of each expert.
-        sizes: the same, rounded up to the alignment, on the host.
+        sizes: the same, rounded up to the alignment, on the host; None where it knows no counts,
+            and rows beyond the real ones are padding.
         expanded: int64 [R, k], expanded row of each choice or -1; None where not expanded.
         index: int32, arrival behind each expanded row, -1 in gaps.
         starts: int64 [E/N], first row of each expert.
@@ -47,7 +48,7 @@ class Placement:
     index: torch.Tensor | None
     starts: torch.Tensor
     alignment: int
-    sizes: list[int]
+    sizes: list[int] | None
 
     @property
     def num_rows(self) -> int:
@@ -59,13 +60,24 @@ class Placement:
         """Rows of the outputs that mean something: R or X."""
         return self.num_rows if self.index is None else len(self.index)
 
+    @property
+    def num_real(self) -> int:
+        """Rows of the outputs before any padding; waits for the device where it alone knows."""
+        if self.sizes is not None:
+            return self.num_out
+        if self.index is None:
+            return int((self.local >= 0).any(dim=1).sum())
+        return (
+            int(self.starts[-1] + self.counts[-1] + self.alignment - 1)
+            // self.alignment
+            * (self.alignment)
+        )
+
     def worst(self, rows: int) -> int:
         """Rows of the outputs if ``rows`` arrived and every one took all the experts it can."""
         if self.expanded is None:
             return rows
-        a, experts = self.alignment, len(self.counts)
-        most = rows * min(self.local.shape[1], experts)
-        return align(most + (a - 1) * experts, a)
+        return _worst(rows, self.local.shape[1], len(self.counts), self.alignment)
 
     def x(self, rows: torch.Tensor, size: int, keep: bool) -> torch.Tensor:
         """Token rows at their places, in a tensor of ``size`` rows.
@@ -133,45 +145,74 @@ class Placement:
         return torch.where(real[:, None], rows[self.index.clamp(min=0).long()], 0)
 
 
+def _worst(rows: int, num_topk: int, experts: int, alignment: int) -> int:
+    return align(rows * min(num_topk, experts) + (alignment - 1) * experts, alignment)
+
+
 def place(
     chosen: torch.Tensor,
     src: torch.Tensor,
     low: int,
-    counts: np.ndarray,
+    num_local: int,
+    counts: np.ndarray | None,
     alignment: int,
     do_expand: bool,
-    sort: bool,
-    order: Order,
+    row: torch.Tensor | None,
+    order: Order | None,
 ) -> Placement:
     """Decide where every arrival goes; nothing is read from the device.
 
     Args:
-        chosen: int32 [R, k], global choices, in order of arrival.
+        chosen: int32 [R, k], global choices, in order of arrival; -1 in padding.
         src: int32 [R].
-        low: first expert of this rank.
-        counts: rows of each expert of this rank.
-        sort: by ``src`` instead of by arrival.
-        order: in which arrivals take their rows within an expert, where they are not sorted.
+        low, num_local: first expert of this rank, and how many.
+        counts: rows of each, where the host knows them.
+        row: arrival behind each row; None for the order of arrival.
+        order: in which arrivals take their rows within an expert; None for that of rows.
     """
     import torch
 
-    row = None
-    if sort:
-        row = src.argsort()
+    if row is not None:
         chosen, src = chosen[row], src[row]
     local = chosen.long() - low
-    local = torch.where((local >= 0) & (local < len(counts)), local, -1)
-    padded = (counts + alignment - 1) // alignment * alignment
-    both = torch.from_numpy(np.stack([counts, padded.cumsum() - padded])).to(local.device)
+    local = torch.where((local >= 0) & (local < num_local), local, -1)
+    sizes = None
+    if counts is None:
+        places = torch.where(local >= 0, local, num_local).view(-1)
+        counted = local.new_zeros(num_local + 1).scatter_add_(0, places, torch.ones_like(places))
+        counted = counted[:num_local]
+        padded = (counted + alignment - 1) // alignment * alignment
+        starts = padded.cumsum(0) - padded
+        size = _worst(len(local), local.shape[1], num_local, alignment)
+    else:
+        aligned = (counts + alignment - 1) // alignment * alignment
+        both = np.stack([counts, aligned.cumsum() - aligned])
+        counted, starts = torch.from_numpy(both).to(local.device)
+        sizes, size = aligned.tolist(), int(aligned.sum())
     expanded = index = None
     if do_expand:
-        turn = None if sort else order(len(local))
+        turn = None if order is None else order(len(local))
         turn = None if turn is None else turn.to(local.device)
-        expanded, index = _expanded(local, both[1], int(padded.sum()), turn, row)
+        expanded, index = _expanded(local, starts, size, turn, row)
     # A copy: without a sort these are numbers in the buffer, which the next call overwrites.
-    return Placement(
-        row, local, src.clone(), both[0], expanded, index, both[1], alignment, padded.tolist()
-    )
+    return Placement(row, local, src.clone(), counted, expanded, index, starts, alignment, sizes)
+
+
+def compacted(senders: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of ``capacity`` arrivals a source, the first ``senders`` of each real: (mask of the real
+    ones, arrival behind each row, real ones first and by source)."""
+    import torch
+
+    counts = senders.long()[:, None]
+    slot = torch.arange(capacity, device=senders.device)[None, :]
+    real = slot < counts
+    # Real rows before a source, and padding before it; both then grow by one a row.
+    before = counts.cumsum(0) - counts
+    source = torch.arange(len(counts), device=senders.device)[:, None]
+    gaps = counts.sum() + source * capacity - before
+    place = torch.where(real, before + slot, gaps + slot - counts).view(-1)
+    arrivals = torch.arange(place.numel(), device=senders.device)
+    return real.view(-1), torch.empty_like(place).scatter_(0, place, arrivals)
 
 
 def _expanded(

@@ -72,12 +72,12 @@ class CombineCall:
     def main(self) -> None:
         """Partial sums, and everything that talks to peers."""
         done, b = self.handle.placement, self.buffer
-        x, weights = self.x[: done.num_out], self.topk_weights
+        x, weights = _whole(self.x, done.num_out), self.topk_weights
         if weights is not None:
-            weights = self._by_choice(weights)
+            weights = self._by_choice(_whole(weights, done.num_out))
         a_choice = done.expanded is not None and not b.multiple
         if done.expanded is None:
-            x = x[: done.num_rows] if done.row is None else done.arrivals(x)
+            x = x if done.row is None else done.arrivals(x)
         elif b.multiple:
             x = self._summed(x)
         else:
@@ -109,8 +109,18 @@ class CombineCall:
 
         done = self.handle.placement
         if done.expanded is None:
-            return done.arrivals(weights[: done.num_rows])
+            return done.arrivals(weights)
         if not len(weights):
             return weights.new_zeros(done.local.shape)
         out = torch.where(done.expanded >= 0, weights[done.expanded.clamp(min=0)], 0.0)
         return done.arrivals(out)
+
+
+def _whole(rows: torch.Tensor, count: int) -> torch.Tensor:
+    """``count`` rows: the first of them, or with zeros for padding a caller left out."""
+    if len(rows) >= count:
+        return rows[:count]
+    more = rows.new_zeros((count - len(rows), *rows.shape[1:]))
+    import torch
+
+    return torch.cat([rows, more])

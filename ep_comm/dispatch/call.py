@@ -10,13 +10,14 @@ import numpy as np
 from ep_comm import checks
 from ep_comm.handle import EPHandle, version_of
 from ep_comm.path import Path
-from ep_comm.placement import Placement, place
+from ep_comm.placement import Placement, compacted, place
 
 if TYPE_CHECKING:
     import torch
 
     from ep_comm.buffer import EPBuffer
     from ep_comm.event import EventOverlap
+    from ep_comm.hop import Hop
 
 
 @dataclass
@@ -133,7 +134,20 @@ class DispatchCall:
             parts.append(w.view(torch.int32))
         parts.append(src[:, None])
         self.path = Path(b.grid, self.topk_idx, self.num_experts, "dispatch")
-        self.arrived = self.path.open([*planes, torch.cat(parts, dim=1)], b.order)
+        planes.append(torch.cat(parts, dim=1))
+        if self._padded():
+            self.arrived = self.path.open_padded(planes, b.order, self.most)
+        else:
+            self.arrived = self.path.open(planes, b.order)
+
+    def _padded(self) -> bool:
+        """Whether counts stay on the device. T rows travel from every rank to every rank, which fit
+        the memory of a hop both ways where a token may reach every rank."""
+        b = self.buffer
+        assert self.topk_idx is not None
+        whole = b.grid.whole
+        able = whole.queued and (not whole.bounded or b.size <= self.topk_idx.shape[1])
+        return not self._synced() and b.multiple and b.grid.rail is None and able
 
     def epilogue(self) -> tuple[Any, ...]:
         """Copies to their places; no peer takes part."""
@@ -149,11 +163,21 @@ class DispatchCall:
         assert self.topk_idx is not None and self.num_experts is not None
         assert self.alignment is not None and self.most is not None
         k, share = self.topk_idx.shape[1], self.num_experts // b.size
-        # In natural order a direct dispatch is sorted as it arrives.
-        sort = b.deterministic and not (b.order.natural and len(self.path.hops) == 1)
+        chosen, src, last = meta[:, :k], meta[:, -1], self.path.hops[-1]
+        counts, row, order = None, None, b.order
+        if last.padded:
+            real, row = compacted(self.path.senders, self.most)
+            chosen = torch.where(real[:, None], chosen, -1)
+            if b.deterministic and not b.order.natural:
+                row = torch.where(real, src, torch.iinfo(torch.int32).max).argsort()
+        else:
+            counts = last.expert_counts
+            # In natural order a direct dispatch is sorted as it arrives.
+            if b.deterministic and not (b.order.natural and len(self.path.hops) == 1):
+                row = src.argsort()
         done = place(
-            meta[:, :k], meta[:, -1], b.rank * share, self.path.hops[-1].expert_counts,
-            self.alignment, self.do_expand, sort, b.order,
+            chosen, src, b.rank * share, share, counts, self.alignment, self.do_expand, row,
+            None if b.deterministic else order,
         )  # fmt: skip
         weights = None
         if self.topk_weights is not None:
@@ -198,17 +222,16 @@ class DispatchCall:
         b, last = self.buffer, self.path.hops[-1]
         assert self.most is not None and self.num_experts is not None
         assert self.alignment is not None and self.topk_idx is not None
-        synced, sizes = self._synced(), np.array(done.sizes, np.int64)
-        per_expert = last.expert_counts
-        psum = sizes.cumsum() - sizes + per_expert if self.do_expand else sizes.cumsum()
-        # The last hop is the one over scale-up peers, in direct mode as in hybrid mode.
-        per_rank = last.counts[:, last.transport.rank].cumsum()
-        known = np.concatenate([per_rank, psum, per_expert]).astype(np.int32)
-        parts = (
-            torch.from_numpy(known)
-            .to(done.local.device)
-            .split([len(per_rank), len(psum), len(per_expert)])
-        )
+        synced = self._synced()
+        if done.sizes is None:
+            # The host knows nothing, and must not wait.
+            raised = done.starts + done.counts
+            if not self.do_expand:
+                raised = (raised + self.alignment - 1) // self.alignment * self.alignment
+            per_rank = self.path.senders.cumsum(0)
+            parts = [t.to(torch.int32) for t in (per_rank, raised, done.counts)]
+        else:
+            parts = _on_device(done, last, self.do_expand)
         return EPHandle(
             do_expand=self.do_expand,
             num_experts=self.num_experts,
@@ -219,7 +242,7 @@ class DispatchCall:
             synced=synced,
             num_recv_tokens=done.num_rows if synced else b.size * self.most,
             num_expanded_tokens=self._size(done) if self.do_expand else 0,
-            num_recv_tokens_per_expert_list=done.sizes if synced else [],
+            num_recv_tokens_per_expert_list=(done.sizes or []) if synced else [],
             psum_num_recv_tokens_per_scaleup_rank=parts[0],
             psum_num_recv_tokens_per_expert=parts[1],
             num_unaligned_recv_tokens_per_expert=parts[2],
@@ -229,3 +252,16 @@ class DispatchCall:
             routing=self.topk_idx,
             version=version_of(self.topk_idx),
         )
+
+
+def _on_device(done: Placement, last: Hop, do_expand: bool) -> list[torch.Tensor]:
+    """int32 sums over ranks, sums over experts, and counts of experts, in one copy."""
+    import torch
+
+    sizes, per_expert = np.array(done.sizes, np.int64), last.expert_counts
+    psum = sizes.cumsum() - sizes + per_expert if do_expand else sizes.cumsum()
+    # The last hop is the one over scale-up peers, in direct mode as in hybrid mode.
+    per_rank = last.counts[:, last.transport.rank].cumsum()
+    known = np.concatenate([per_rank, psum, per_expert]).astype(np.int32)
+    on_device = torch.from_numpy(known).to(done.local.device)
+    return list(on_device.split([len(per_rank), len(psum), len(per_expert)]))

@@ -25,6 +25,10 @@ class Transport(Protocol):
     backend: str
     owned: bool
     """Whether received tensors belong to the caller; if not, the next exchange overwrites them."""
+    bounded: bool
+    """Whether rows arrive in memory of the buffer's size, and must fit."""
+    queued: bool
+    """Whether two exchanges may follow each other without a :meth:`gather` in between."""
 
     def gather(self, blob: bytes, what: str) -> list[bytes]:
         """``blob`` of every rank, in rank order. Raises PeerTimeout or PeerFailed."""

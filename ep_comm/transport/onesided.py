@@ -31,6 +31,8 @@ class OneSided:
     """
 
     owned = False
+    bounded = True
+    queued = False
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ class SymmetricTransport(TorchTransport):
     """
 
     owned = False
+    bounded = True
 
     def __init__(
         self, ranks: Sequence[int], backend: str, capacity: int, timeout_s: float, num_bytes: int

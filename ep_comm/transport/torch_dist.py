@@ -45,6 +45,8 @@ class TorchTransport:
     """
 
     owned = True
+    bounded = False
+    queued = True
 
     def __init__(self, ranks: Sequence[int], backend: str, capacity: int, timeout_s: float) -> None:
         import torch.distributed as dist
