@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ascendkit.emulator.kernel import CORES
+from ascendkit.emulator import fresh
+from ascendkit.emulator.kernel import CORES, check_by_default
 from ascendkit.emulator.lowered import LoweredKernel, ascend_target
 
 
@@ -41,8 +42,9 @@ def active(cores: int = CORES, check: bool | None = None) -> Iterator[None]:
     """
     _install()
     token = settings.set(Settings(cores, check))
+    judged = check_by_default() if check is None else check
     try:
-        with ascend_target():
+        with ascend_target(), fresh.watching() if judged else nullcontext():
             yield
     finally:
         settings.reset(token)
