@@ -75,9 +75,10 @@ def selection(num_experts: int, num_topk: int, layout: Plan) -> Any:
 
     Score ``c * W + v`` of a lane is column ``chunks[c] + lane * W + v``.
 
-    Macros: ``load(read, x, lane)`` fills a lane's scores, -inf beyond the row;
-    ``select(x, value_at, emit, scratch)`` calls ``emit(place, column)`` for the K best, each in one
-    lane, where ``value_at(column)`` gives a score of the token again.
+    Macros: ``load(x, lane, read)`` fills a lane's scores by ``read(x, first, column)``, W at a time,
+    -inf beyond the row; ``each(lane, work)`` calls ``work(first, column)`` for those in the row;
+    ``select(x, keys, slot, lane, value_at, emit)`` calls ``emit(place, column)`` for the K best,
+    each in one lane, where ``value_at(column)`` gives a score of the token again.
     """
     from tilelang import language as T
 
@@ -134,6 +135,15 @@ def selection(num_experts: int, num_topk: int, layout: Plan) -> Any:
                 else:
                     for v in T.vectorized(W):
                         x[c * W + v] = -inf
+
+    @T.macro
+    def each(lane, work):
+        for c, start in enumerate(chunks):
+            if start + span <= E:
+                work(c * W, start + lane * W)
+            else:
+                if start + lane * W < E:
+                    work(c * W, start + lane * W)
 
     @T.macro
     def count_larger(listed, read, start, n, own, rank):
@@ -280,5 +290,5 @@ def selection(num_experts: int, num_topk: int, layout: Plan) -> Any:
     return SimpleNamespace(
         E=E, K=K, L=L, W=W, V=V, span=span, chunks=chunks, shifts=shifts,
         tokens=tokens_per_block, threads=WARP * layout.warps, scratch=tokens_per_block * pitch,
-        load=load, select=select,
+        load=load, each=each, select=select, tree=tree,
     )  # fmt: skip

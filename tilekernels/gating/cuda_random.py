@@ -1,0 +1,65 @@
+"""Distinct experts at random on NVIDIA GPUs: Philox and the order of ``routing.at_random``."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from ascendkit.philox import MULTIPLIERS, ROUNDS, WEYL, WORD
+from tilekernels.gating import SLOTS
+
+SETTLED = (1 << 31) - 1
+
+
+def random_macros(lanes: int, slots: int) -> Any:
+    """``draw(token, lane, seed, num_experts, found, weight)``: one slot a lane, ``lanes`` >= ``slots``."""
+    from tilelang import language as T
+
+    shifts = tuple(1 << i for i in range(lanes.bit_length() - 1))
+
+    @T.macro
+    def product(word, multiplier, parts):
+        wide = T.cast(word, "uint64") * T.cast(T.uint32(multiplier), "uint64")
+        parts[0] = T.cast(wide >> T.uint64(32), "uint32")
+        parts[1] = T.cast(wide & T.uint64(WORD), "uint32")
+
+    @T.macro
+    def draw(token, lane, seed, num_experts, found, weight):
+        words = T.alloc_local((4,), "uint32")
+        first = T.alloc_local((2,), "uint32")
+        second = T.alloc_local((2,), "uint32")
+        least = T.alloc_var("int32")
+        place = T.alloc_var("int32")
+        mine = T.alloc_var("int32", init=SETTLED)
+        sequence = T.cast(token, "int64") * T.int64(SLOTS) + T.cast(lane, "int64")
+        words[0] = T.uint32(0)
+        words[1] = T.uint32(0)
+        words[2] = T.cast(sequence & T.int64(WORD), "uint32")
+        words[3] = T.cast(sequence >> T.int64(32), "uint32")
+        for r in tuple(range(ROUNDS)):
+            product(words[0], MULTIPLIERS[0], first)
+            product(words[2], MULTIPLIERS[1], second)
+            low_key = T.cast(seed, "uint32") + T.uint32(r * WEYL[0] & WORD)
+            words[0] = second[0] ^ words[1] ^ low_key
+            words[1] = second[1]
+            words[2] = first[0] ^ words[3] ^ T.uint32(r * WEYL[1] & WORD)
+            words[3] = first[1]
+        weight[0] = T.ieee_add(
+            T.ieee_mul(T.cast(words[0], "float32"), T.float32(2.0**-32)), T.float32(2.0**-33)
+        )
+        if lane < slots:
+            mine = T.cast(words[1] % T.cast(num_experts - lane, "uint32"), "int32")
+        found[0] = -1
+        for _ in T.serial(slots):
+            least = mine
+            for shift in shifts:
+                least = T.min(least, T.shfl_xor(least, shift))
+            place = T.if_then_else(mine == least, lane, SLOTS)
+            for shift in shifts:
+                place = T.min(place, T.shfl_xor(place, shift))
+            if lane == place:
+                found[0] = mine
+                mine = SETTLED
+            else:
+                if lane > place and mine >= least and mine != SETTLED:
+                    mine = mine + 1
+
+    return SimpleNamespace(draw=draw)
