@@ -51,11 +51,13 @@ void do_ub2gm(const Ub2Gm& p, Atomic atomic, Dtype type, uint8_t* base) {
              type);
   if (p.bursts) spoil("asc_copy_ub2gm_align", p.dst, p.burst_bytes, 1);
   worker->launch->epoch.fetch_add(1, std::memory_order_relaxed);
+  Access to = rows(Space::GM, uint64_t(p.dst), p.bursts, p.burst_bytes, p.dst_stride, true);
+  to.atomic = atomic != Atomic::None;
   if (tracing())
     record("asc_copy_ub2gm_align", PIPE_MTE3,
            {rows(Space::UB, uint64_t(static_cast<const uint8_t*>(p.src) - base), p.bursts,
                  p.burst_bytes, p.src_stride, false, core().sub),
-            rows(Space::GM, uint64_t(p.dst), p.bursts, p.burst_bytes, p.dst_stride, true)},
+            to},
            uint64_t(atomic));
 }
 }  // namespace
@@ -174,11 +176,13 @@ void gm2l1(Gm2L1 p) {
       }
     }
     spoil(op, l1 + p.dst, 32, uint32_t(es));
-    if (tracing())
-      record(op, PIPE_MTE2,
-             {rows(Space::GM, uint64_t(p.src), lines, line, p.row_stride, false),
-              rows(Space::L1, p.dst, groups, row * (p.n - 1) + 32, int64_t(group), true)},
-             p.n, p.d);
+    for (uint32_t k = 0; k < count && tracing(); ++k) {
+      Access from = rows(Space::GM, uint64_t(p.src) + uint64_t(p.matrix_stride) * k, lines, line,
+                         p.row_stride, false),
+             to = rows(Space::L1, p.dst + matrix * k, groups, row * (p.n - 1) + 32, int64_t(group),
+                       true);
+      (k ? record_more : record)(op, PIPE_MTE2, {from, to}, p.n, p.d);
+    }
   });
 }
 

@@ -176,8 +176,10 @@ void fixpipe(FixPipe p) {
     Space to = p.to_ub ? Space::UB : Space::GM;
     uint64_t base = p.to_ub ? offset : uint64_t(dst);
     auto write = [&](uint32_t s) {
-      return nz ? rows(to, base, 1, dst_bytes, 0, true, s)
-                : rows(to, base, outer, inner * es, int64_t(p.dst_stride) * es, true, s);
+      Access a = nz ? rows(to, base, 1, dst_bytes, 0, true, s)
+                    : rows(to, base, outer, inner * es, int64_t(p.dst_stride) * es, true, s);
+      a.atomic = atomic != Atomic::None;
+      return a;
     };
     if (p.dual)
       record(op, PIPE_FIX, {read, write(0), write(1)}, p.unit_flag, p.quant);

@@ -52,8 +52,9 @@ uint8_t* Bank::of(Space space, uint32_t sub) const {
 }
 
 uint64_t capacity(Space space) {
-  constexpr uint64_t bytes[] = {~uint64_t(0), kUbBytes, kL1Bytes, kL0ABytes,   kL0BBytes,
-                                kL0CBytes,    kBtBytes, kFbBytes, kScaleBytes, kScaleBytes, kSsBytes};
+  constexpr uint64_t bytes[] = {~uint64_t(0), kUbBytes,    kL1Bytes, kL0ABytes,
+                                kL0BBytes,    kL0CBytes,   kBtBytes, kFbBytes,
+                                kScaleBytes,  kScaleBytes, kSsBytes};
   return bytes[int(space)];
 }
 

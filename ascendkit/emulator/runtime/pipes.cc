@@ -18,10 +18,12 @@ uint64_t next_random() {  // xorshift64*: the adversarial order only needs to be
 bool step_head(Core& c, int pipe) {
   auto& q = c.queue[pipe];
   if (q.empty()) return false;
-  uint32_t issued_at = site;
+  uint32_t issued_at = site, running = c.running;
   site = q.front().site;
+  c.running = q.front().issue;
   bool done = q.front().task->step();
   site = issued_at;
+  c.running = running;
   if (done) {
     q.pop_front();
     c.progress = true;
@@ -38,6 +40,7 @@ const char* pipe_name(int pipe) {
 
 bool pipe_idle(pipe_t pipe) {
   Core& c = core();
+  c.running = ++c.issued;
   return pipe == PIPE_S ||
          (c.queue[pipe].empty() && !worker->launch->spec.replay && !motion_watches(c, pipe));
 }
@@ -45,7 +48,7 @@ bool pipe_idle(pipe_t pipe) {
 void enqueue(pipe_t pipe, Task* task) {
   Core& c = core();
   if (c.motion && motion_holds(c, pipe, task)) return;
-  c.queue[pipe].push_back({std::unique_ptr<Task>(task), site});
+  c.queue[pipe].push_back({std::unique_ptr<Task>(task), site, c.issued});
   if (worker->launch->spec.replay && next_random() % 3 == 0) pump(c);
   // A scalar core that runs far ahead of a blocked pipe stalls, as it does behind a full queue.
   if (c.queue[pipe].size() > kQueueLimit)

@@ -1,10 +1,11 @@
 #include "runtime/raw.h"
 
 #include "runtime/judge/judge.h"
+#include "runtime/judge/race.h"
 
 namespace ak {
 
-__thread uint32_t simt_thread = kNoThread;
+__thread uint32_t simt_thread = kNoThread, simt_phase = 0;
 
 namespace {
 
@@ -43,15 +44,20 @@ void put_out(Raw& r, uint32_t i) {
                   uint8_t(c.sub),
                   1,
                   {simt ? run.thread : 0,
-                   uint64_t(simt) | uint64_t(run.atomic) << 1 | uint64_t(run.thread_step) << 8}};
+                   uint64_t(simt) | uint64_t(run.atomic) << 1 | uint64_t(run.thread_step) << 8},
+                  c.running,
+                  0};
   Access a = rows(Space(run.space), run.base, run.rows, run.row_bytes,
                   run.rows == 1 ? int64_t(run.row_bytes) : run.stride, run.write, c.sub);
+  a.atomic = run.atomic;
   write_raw(*raw_slot, head, a);
 }
 
 void gather(Raw& r, uint64_t at, uint32_t size, bool write, Space space, uint64_t pc) {
   bool atomic = holds_atomic();
   uint32_t thread = simt_thread;
+  if (thread != kNoThread && checking())
+    judge::thread_access(*r.core, space, at, size, write, atomic, thread, simt_phase, site);
   uint32_t i = uint32_t(pc ^ pc >> 5) % kRuns;
   Run& run = r.runs[i];
   if (r.open >> i & 1) {

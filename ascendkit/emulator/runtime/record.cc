@@ -99,8 +99,16 @@ void close_vector() {
 }
 RecordHead head_of(const Slot& s, int pipe, size_t accesses, uint64_t a0, uint64_t a1) {
   Core& c = core();
-  return {s.index, site,           c.block->index,    uint8_t(pipe),
-          c.aic,   uint8_t(c.sub), uint8_t(accesses), {a0, a1}};
+  return {s.index,
+          site,
+          c.block->index,
+          uint8_t(pipe),
+          c.aic,
+          uint8_t(c.sub),
+          uint8_t(accesses),
+          {a0, a1},
+          c.running,
+          0};
 }
 }  // namespace
 
@@ -150,6 +158,11 @@ void record(const char* op, int pipe, std::initializer_list<Access> accesses, ui
   Slot* s = slot(op);
   __atomic_fetch_add(&s->count, 1, __ATOMIC_RELAXED);
   if (recording()) write_record(s, pipe, accesses.begin(), accesses.size(), a0, a1);
+}
+
+void record_more(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
+                 uint64_t a1) {
+  if (recording()) write_record(slot(op), pipe, accesses.begin(), accesses.size(), a0, a1);
 }
 
 void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1) {

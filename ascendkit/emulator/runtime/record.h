@@ -9,7 +9,7 @@ namespace ak {
 
 // rows of row_bytes bytes, `stride` bytes apart, at `base` (an offset on chip, an address in GM).
 struct Access {
-  uint8_t space, write, sub, reserved;
+  uint8_t space, write, sub, atomic;  // atomic: such accesses commute
   uint32_t rows;
   uint64_t base, row_bytes;
   int64_t stride;
@@ -19,6 +19,9 @@ struct RecordHead {
   uint32_t block;
   uint8_t pipe, aic, sub, accesses;
   uint64_t argument[2];  // sync: other pipe and id; mmad: shape; SIMT: threads
+  // Instructions that its scalar core had issued, this one included. What the scalar core had
+  // waited for by then, this instruction comes after.
+  uint32_t issue, reserved;
 };
 
 // What an instruction is to the judges. Copies, products and vector instructions are Plain.
@@ -50,6 +53,9 @@ enum class Action : uint8_t {
 // Counts an executed instruction and, at trace level 2, writes its record.
 void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0 = 0,
             uint64_t a1 = 0);
+// A further record of the same instruction, not counted.
+void record_more(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
+                 uint64_t a1);
 // The record alone: synchronisation is counted at issue and recorded when its pipe gets there.
 void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1);
 // A record made elsewhere (raw.cc), of the core that runs.

@@ -8,6 +8,7 @@
 #include "mutate.h"
 #include "raw.h"
 #include "record.h"
+#include "runtime/judge/race.h"
 
 namespace ak {
 namespace {
@@ -22,6 +23,7 @@ struct Thread {
   Num type = Num::U32;
   uint64_t value = 0;
   int argument = 0;
+  uint32_t phase = 0;  // barriers passed << 16 | collectives of the warp
   // Which collective it waits at: its line and its number since that line was noted. Code without
   // lines falls back to the call's address.
   uint64_t line = 0, count = 0, address = 0;
@@ -62,6 +64,7 @@ void run_thread(Simt& s, Thread& t) {
   s.current = &t;
   threadIdx = t.index;
   simt_thread = uint32_t(&t - s.threads.data());
+  simt_phase = t.phase;
   switch_fiber(s.core, t.fiber);
   s.current = nullptr;
   simt_thread = kNoThread;
@@ -160,6 +163,9 @@ bool resolve(Thread* warp, uint32_t n) {
   }
   for (size_t i = 0; i < group.size(); ++i)
     group[i]->value = values[i], group[i]->state = State::Ready;
+  uint32_t latest = 0;
+  for (uint32_t i = 0; i < n; ++i) latest = std::max(latest, warp[i].phase & 0xffff);
+  for (Thread* t : group) t->phase = (t->phase & ~0xffffu) | ((latest + 1) & 0xffff);
   return true;
 }
 }  // namespace
@@ -176,6 +182,7 @@ void simt_run(cce::dim3 dim, void (*body)(void*), void* context, uint32_t at) {
   if (dropped("asc_vf_call")) return;
   Simt s;
   s.body = body, s.context = context;
+  if (checking()) judge::threads_begin();
   s.threads.resize(n);
   uint64_t i = 0;
   for (uint32_t z = 0; z < dim.z; ++z)
@@ -201,7 +208,7 @@ void simt_run(cce::dim3 dim, void (*body)(void*), void* context, uint32_t at) {
     if (at_barrier) {
       alive = true;
       for (auto& t : s.threads)
-        if (t.state == State::Barrier) t.state = State::Ready;
+        if (t.state == State::Barrier) t.state = State::Ready, t.phase += 1 << 16;
     }
   }
   if (s.spare.stack) release_stack(s.spare);

@@ -22,7 +22,7 @@ const char* pipe_name(int pipe);
 
 struct Queued {
   std::unique_ptr<Task> task;
-  uint32_t site;
+  uint32_t site, issue;
 };
 // A wait at the head of a queue says what it waits for, for the deadlock report.
 struct WaitTask : Task {
@@ -76,6 +76,11 @@ struct Core {
   Simt* simt = nullptr;
   std::shared_ptr<Motion> motion;  // a mutant that reorders, see mutate.h
   uint32_t polls = 0;
+  // Instructions issued so far, and the number of the one that is being executed.
+  uint32_t issued = 0, running = 0;
+  // Lines that last set and last took an event, and that last signalled a flag of this core.
+  uint32_t set_at[kPipes][kPipes][kEvents] = {}, taken_at[kPipes][kPipes][kEvents] = {};
+  uint32_t signalled_at[kFlags] = {};
   std::string name() const;
 };
 
@@ -116,6 +121,8 @@ constexpr uint64_t kControl = 2;
 constexpr uint64_t kCheck = 4;
 // Each core keeps a journal of its instructions, to be compared with that of another launch.
 constexpr uint64_t kJournal = 8;
+// Copies of one pipe are not in order either, unless a barrier or an event orders them.
+constexpr uint64_t kStrict = 32;
 // Judges also say what is right but slow.
 constexpr uint64_t kAdvice = 16;
 

@@ -26,6 +26,7 @@ struct Wait final : WaitTask {
 template <class READY, class WHAT>
 void wait_on(pipe_t pipe, READY ready, WHAT what) {
   if (pipe == PIPE_S) {
+    core().running = ++core().issued;
     block_until(ready, what);
     return;
   }
@@ -39,6 +40,7 @@ void released(Core& c) {
 }
 
 void signal_core(Core* target, uint32_t id) {
+  target->signalled_at[id] = site;
   target->cross[id].fetch_add(1);
   worker->launch->epoch.fetch_add(1);
 }
@@ -54,7 +56,7 @@ void arrive_inter(Core& c, uint32_t id) {
     if (count == 0) return;
   for (int& count : arrived) --count;
   for (Core* other : launch.by_kind[c.aic])
-    if (other) other->cross[id].fetch_add(1);
+    if (other) other->signalled_at[id] = site, other->cross[id].fetch_add(1);
   launch.epoch.fetch_add(1);
 }
 
@@ -112,6 +114,7 @@ void sync_notify(pipe_t from, pipe_t to, uint32_t id) {
   if (trace_sync("asc_sync_notify", from, to, id)) return;
   on_pipe(from, [&c, from, to, id] {
     ++c.flag[from][to][id];
+    c.set_at[from][to][id] = site;
     stream_record("asc_sync_notify", from, to, id);
     released(c);
   });
@@ -128,6 +131,7 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
       [&c, from, to, id] {
         if (c.flag[from][to][id] == 0) return false;
         --c.flag[from][to][id];
+        c.taken_at[from][to][id] = site;
         stream_record("asc_sync_wait", to, from, id);
         return true;
       },
@@ -143,6 +147,7 @@ void sync_all() {
   uint32_t none = 0;
   if (mutate_sync("asc_sync", all, all, none, 1, [] { sync_all(); })) return;
   if (trace_sync("asc_sync", PIPE_ALL, PIPE_ALL, 0)) return;
+  c.running = ++c.issued;
   block_until(
       [&c] {
         for (auto& q : c.queue)
@@ -154,6 +159,7 @@ void sync_all() {
 }
 
 void sync_pipe(pipe_t pipe) {
+  if (pipe == PIPE_ALL) return sync_all();
   pipe_t any = PIPE_ALL;
   uint32_t none = 0;
   if (mutate_sync("asc_sync_pipe", pipe, any, none, 1, [=] { sync_pipe(pipe); })) return;
@@ -168,13 +174,16 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   pipe_t any = PIPE_ALL;
   if (mutate_sync("asc_lock", pipe, any, id, kLocks, [=] { lock(pipe, id, mode); })) return;
   if (trace_sync("asc_lock", pipe, PIPE_ALL, id)) return;
-  if (mode == ASC_LOCK_NON_BLOCK) return;  // takes its place in the order, waits for nobody
+  if (mode == ASC_LOCK_NON_BLOCK) {  // takes its place in the order, waits for nobody
+    on_pipe(pipe, [pipe, id] { stream_record("asc_lock", pipe, 0, id); });
+    return;
+  }
   uint64_t before = c.lock[id].issued;
   wait_on(
       pipe,
       [&c, pipe, id, before] {
         if (c.lock[id].done < before) return false;
-        stream_record("asc_lock", pipe, 0, id);
+        stream_record("asc_lock", pipe, before, id);
         return true;
       },
       [id] { return "lock " + std::to_string(id); });
@@ -187,10 +196,10 @@ void unlock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   pipe_t any = PIPE_ALL;
   if (mutate_sync("asc_unlock", pipe, any, id, kLocks, [=] { unlock(pipe, id, mode); })) return;
   if (trace_sync("asc_unlock", pipe, PIPE_ALL, id)) return;
-  ++c.lock[id].issued;
-  on_pipe(pipe, [&c, pipe, id] {
+  uint64_t number = c.lock[id].issued++;
+  on_pipe(pipe, [&c, pipe, id, number] {
     ++c.lock[id].done;
-    stream_record("asc_unlock", pipe, 0, id);
+    stream_record("asc_unlock", pipe, number, id);
     released(c);
   });
 }
@@ -208,7 +217,7 @@ void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
   if (trace_sync(names[int(scope)], pipe, pipe, id)) return;
   const char* name = names[int(scope)];
   on_pipe(pipe, [&c, name, pipe, scope, id] {
-    stream_record(name, pipe, 0, id);
+    stream_record(name, pipe, uint64_t(scope), id);
     arrive_now(c, scope, id);
   });
 }
@@ -227,10 +236,10 @@ void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
   const char* name = names[int(scope)];
   wait_on(
       pipe,
-      [&c, name, pipe, id] {
+      [&c, name, pipe, scope, id] {
         if (c.cross[id].load() <= 0) return false;
         c.cross[id].fetch_sub(1);
-        stream_record(name, pipe, 0, id);
+        stream_record(name, pipe, uint64_t(scope), id);
         return true;
       },
       [name, id] { return std::string(name) + " flag " + std::to_string(id); });
