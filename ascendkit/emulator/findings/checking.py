@@ -73,8 +73,8 @@ def check(
     """Run one kernel with all judges.
 
     Args:
-        kernel_or_source: AscendC text, the path of a ``.asc`` file, a TileLang ``prim_func``, or a
-            kernel compiled inside ``active()``.
+        kernel_or_source: AscendC text, the path of a ``.asc`` file, an EmulatedKernel, a TileLang
+            ``prim_func``, or a kernel compiled inside ``active()``.
         args: as for ``run``: tensors (written in place) and numbers.
         grid: blocks to launch; required for source, taken from the function otherwise.
         cores: AI cores of the emulated chip.
@@ -142,9 +142,9 @@ class _Subject:
 
         if isinstance(given, (str, Path)):
             kernel = EmulatedKernel(_text(given), name)
-            if grid is None:
-                raise ValueError("grid: got None, wanted the number of blocks to launch")
-            return cls(kernel.text, grid, kernel=kernel)
+            return cls(kernel.text, _blocks(grid), kernel=kernel)
+        if isinstance(given, EmulatedKernel):
+            return cls(given.text, _blocks(grid), kernel=given)
         if not isinstance(given, LoweredKernel):
             if not hasattr(given, "buffer_map"):
                 raise bad_type("kernel", given, "source text, a path or a prim_func")
@@ -177,6 +177,12 @@ class _Subject:
     def _regions(self, name: str) -> Any:
         kernel = self.kernel if self.kernel is not None else self.lowered.kernel(name)
         return kernel.regions
+
+
+def _blocks(grid: int | None) -> int:
+    if grid is None:
+        raise ValueError("grid: got None, wanted the number of blocks to launch")
+    return grid
 
 
 def _text(source: Any) -> str:

@@ -12,7 +12,7 @@ from ascendkit.errors import bad_value
 
 SEVERITIES = ("error", "warning", "advice", "note")
 CONFIDENCES = ("documented", "inferred", "guessed")
-KINDS = ("vector", "mixed", "source", "lint", "none")
+KINDS = ("vector", "mixed", "source", "lint", "python", "none")
 
 
 @dataclass(frozen=True)
