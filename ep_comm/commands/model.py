@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ascendkit import cli
-from ascendkit.errors import unknown
+from ascendkit.errors import bad_value, unknown
 from ep_comm.commands import show
 from ep_comm.model.fit import constants, key_of
+from ep_comm.model.measured import fit, load
 from ep_comm.model.predict import held, predict
 from ep_comm.model.published import machines, points
 from ep_comm.model.savings import carrier, fp8_saving
@@ -16,7 +18,9 @@ from ep_comm.model.volume import PARTS
 
 
 def main(c: dict[str, Any]) -> int:
-    """One of the four tables."""
+    """One of the tables."""
+    if c["action"] == "measured":
+        return _measured(c)
     if c["machine"] != "all" and c["machine"] not in machines():
         raise unknown("machine", c["machine"], (*machines(), "all"))
     chosen = machines() if c["machine"] == "all" else (c["machine"],)
@@ -129,6 +133,37 @@ def _carrier(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
         "URMA: fitted cost of a peer and fitted rate. UBMEM: 95 GB/s a core (published), no start "
         "cost, at most the stated link rate; the stated link rate is unverified."
     )
+    return 0
+
+
+def _measured(c: dict[str, Any]) -> int:
+    if not c["record"]:
+        raise bad_value("record", None, "a file of ep_comm multi, as results/ep_comm_multi_*.jsonl")
+    found = fit(load(Path(c["record"])))
+    if c["output"] == "json":
+        show.lines({"record": "ep_comm_measured", "what": p.what, "path": p.path, "us": p.us,
+                    "shape": p.shape, "model_us": p.model_us, "fitted": p.fitted,
+                    "error": p.error} for p in found.calls)  # fmt: skip
+        return 0
+    show.table(
+        "measured in a row against model (us)",
+        ("what", "path", "tokens", "hidden", "k", "fp8", "measured", "model", "error", ""),
+        [(p.what, p.path, p.shape["tokens"], p.shape["hidden"], p.shape["num_topk"],
+          p.shape["fp8"], f"{p.us:.1f}", f"{p.model_us:.1f}", f"{p.error:+.1%}",
+          "fitted" if p.fitted else "predicted") for p in found.calls],
+    )  # fmt: skip
+    out = cli.console()
+    out.print(
+        f"link: {found.wire_gbs:.1f} GB/s on the wire, start {found.start_us:.1f} us, from "
+        f"all_to_all_single at the fewest tokens; memory: {found.copy_gbs:.0f} GB/s, the run's copy"
+    )
+    for what, path in dict.fromkeys((p.what, p.path) for p in found.calls):
+        errors = sorted(
+            abs(p.error) for p in found.calls if (p.what, p.path) == (what, path) and not p.fitted
+        )
+        if errors:
+            out.print(f"{what}, {path}: predicted with a median error of "
+                      f"{errors[len(errors) // 2]:.1%}, worst {errors[-1]:.1%}")  # fmt: skip
     return 0
 
 

@@ -14,7 +14,8 @@ from ep_comm.commands import show
 from ep_comm.commands.bench import append
 from ep_comm.contract import Spec, matrix
 from ep_comm.measure import Shape, measure
-from ep_comm.multi import contention, faults, link_constants, specs
+from ep_comm.model.link import link_constants
+from ep_comm.multi import contention, faults, specs
 from ep_comm.transport.torch_dist import DEVICE_OF
 
 PATHS = ("rows", "symmetric")

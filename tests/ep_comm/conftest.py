@@ -34,6 +34,11 @@ def pool() -> Iterator[Callable[..., Pool]]:
     _pools.clear()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The mark is xdist's, and tests also run without it."""
+    config.addinivalue_line("markers", "xdist_group(name): tests of one worker")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker for all of them: they start many processes and look at what /dev/shm holds."""
     here = Path(__file__).parent

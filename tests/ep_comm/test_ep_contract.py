@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -78,6 +79,29 @@ def test_sizes(pool, backend, ranks, seed):
 
 
 @pytest.mark.mpi
+def test_counts_that_stay_on_the_device(pool, seed):
+    """Without CPU sync: padding between sources, in all orders, formats and layouts."""
+    base = Spec(tokens=17, num_experts=16, num_topk=5, hidden=128, cpu_sync=False, seed=seed)
+    changes = [
+        {"masked": 0.4, "fp8": True, "alignment": 16},
+        {"counts": (0, 1, 7, 40), "deferred": True, "num_bias": 2},
+        {"counts": (0,)},
+        {"arrival_seed": 3, "deterministic": True},
+        {"arrival_seed": 4, "routing": "zipf"},
+        {"routing": "one_hot_rank", "num_topk": 4},
+    ]
+    run(pool("gloo", 4), [replace(base, **c) for c in changes])
+
+
+@pytest.mark.mpi
+def test_one_row_of_narrow_planes(pool, seed):
+    """A single row counts as contiguous whatever its stride."""
+    spec = Spec(tokens=1, counts=(1, 0), hidden=128, num_topk=4, num_experts=16, fp8=True,
+                deterministic=True, seed=seed)  # fmt: skip
+    run(pool("gloo", 4), [spec])
+
+
+@pytest.mark.mpi
 def test_one_case_at_full_width(pool, seed):
     full = Spec(tokens=24, hidden=7168, num_topk=8, num_experts=32, alignment=128, fp8=True,
                 seed=seed)  # fmt: skip
@@ -114,8 +138,8 @@ def test_the_contract_finds_a_lost_row(monkeypatch, pool, seed):
 
     right = OneSided._write
 
-    def lossy(self, to, at, source, rows):
-        right(self, to, at, source, rows[:-1] if to == 2 else rows)
+    def lossy(self, to, at, source, take):
+        right(self, to, at, source, take[:-1] if to == 2 and take is not None else take)
 
     monkeypatch.setattr(OneSided, "_write", lossy)
     got = pool("threads", 4).outcomes("ep_comm.contract:check", [(Spec(seed=seed),)] * 4)

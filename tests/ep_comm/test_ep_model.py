@@ -196,3 +196,24 @@ def test_sms_of_one_rank_and_of_no_link():
     assert theoretical_sms(8, 2, 1, 1, 100.0).num_sms == 4
     with pytest.raises(ValueError, match="positive GB/s"):
         theoretical_sms(8, 2, 1, 8, 0.0)
+
+
+def test_a_measured_run_is_predicted_from_its_smaller_half():
+    from pathlib import Path
+
+    from ep_comm.model.measured import fit, load
+
+    path = Path(__file__).parents[2] / "results" / "ep_comm_multi_h200x2.jsonl"
+    found = fit(load(path))
+    link = [c for c in found.calls if c.what == "all_to_all" and not c.fitted]
+    assert len(link) == 16 and max(abs(c.error) for c in link) < 0.035
+    assert {c.shape["tokens"] for c in link} == {8192}
+    assert 280 < found.wire_gbs < 300 and found.start_us < 30
+
+
+def test_a_file_that_is_no_run(tmp_path):
+    from ep_comm.model.measured import load
+
+    (tmp_path / "x.jsonl").write_text('{"record": "other"}\n')
+    with pytest.raises(ValueError, match="no record ep_comm_multi_time"):
+        load(tmp_path / "x.jsonl")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_comm.multi import link_constants
+from ep_comm.model.link import link_constants
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,9 +11,11 @@ from ep_comm.contract import Spec, check
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("near", [4, 2])
-def test_contract_over_symmetric_memory(pool, tmp_path, near, seed):
-    spec = Spec(tokens=17, num_experts=16, num_topk=3, fp8=True, num_bias=1, seed=seed)
+@pytest.mark.parametrize(("near", "synced"), [(4, True), (2, True), (4, False)])
+def test_contract_over_symmetric_memory(pool, tmp_path, near, synced, seed):
+    spec = Spec(
+        tokens=17, num_experts=16, num_topk=4, fp8=True, num_bias=1, cpu_sync=synced, seed=seed
+    )
     got = pool("gloo", 4).run(
         "tests.ep_comm.test_ep_symmetric:checked", [(spec, str(tmp_path), near)] * 4
     )
