@@ -1,4 +1,4 @@
-"""``python -m ascendkit.emulator``: run a source file, write generated pages, check the names."""
+"""``python -m ascendkit.emulator``: run and check kernels, write generated pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ascendkit.emulator.findings import command
+
 EXAMPLE = """examples:
   python -m ascendkit.emulator run add.asc --grid 4 \\
       --arg A=float32[4096]=randn --arg B=float32[4096]=randn --arg C=float32[4096]=zeros
-  python -m ascendkit.emulator pages          write the instruction page and PROVENANCE.md
+  python -m ascendkit.emulator check add.asc output=json --grid 4 --arg A=float32[4096]=randn ...
+  python -m ascendkit.emulator fits examples.ascend_scale:scale rows=64 width=512 cores=8
+  python -m ascendkit.emulator lint examples.ascend_scale:scale rows=64 width=512 cores=8
+  python -m ascendkit.emulator pages          write the generated pages
   python -m ascendkit.emulator names          compare the table with what TileLang can emit
   python -m ascendkit.emulator demo           two kernels, and what a mistake looks like
 """
@@ -44,14 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="in kernel order or by name: a number, or dtype[shape]=zeros|ones|randn|arange|"
         "randint|FILE.npy",
     )
-    commands.add_parser("pages", help="write docs/emulator_instructions.md and PROVENANCE.md")
+    commands.add_parser("pages", help="write the generated pages under docs/, and PROVENANCE.md")
     commands.add_parser("names", help="names TileLang can emit that the emulator does not know")
     commands.add_parser("demo", help="two kernels, and what a mistake looks like")
     bench = commands.add_parser("bench", help="speed of the emulator on this host")
     bench.add_argument("--out", type=Path, help="append the figures to this JSON-lines file")
+    command.add(commands)
     args = parser.parse_args(argv)
+    todo = {"run": _run, "pages": _pages, "names": _names, "demo": _demo, "bench": _bench}
+    todo |= {"check": command.check, "fits": command.fits, "lint": command.lint}
     try:
-        todo = {"run": _run, "pages": _pages, "names": _names, "demo": _demo, "bench": _bench}
         return todo[args.command](args)
     except (ValueError, TypeError, RuntimeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -39,6 +39,7 @@ _FORGETFUL = {
     "tl.UnrollLoop",
 }
 _CALL = re.compile(r"^\s*(?:asc_vf_call<)?(\w+_sim[dt]_vf_\w+)[(>]")
+_CORES = re.compile(r"\s*if \(?ASC_IS_AI[CV]")
 _VF = re.compile(r"^__sim[dt]_vf__ .*?\b(\w+)\(.*\{$|^extern \"C\" __global__ ")
 
 
@@ -159,7 +160,8 @@ class LineMap:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [n for n, row in enumerate(self._rows, 1) if _VF.match(row)]
+        starts = (n for n, row in enumerate(self._rows, 1) if _VF.match(row) or _CORES.match(row))
+        return list(starts)
 
 
 def load(entry: Mapping[str, str], prim_func: Any) -> LineMap:

@@ -90,11 +90,13 @@ def _lines(f: Finding) -> Iterator[tuple[str, str]]:
 
 
 def _point(point: Point, lead: str) -> Iterator[tuple[str, str]]:
-    if not point.line and not point.core:
+    if not point.line and not point.core and not point.python:
         return
     who = " ".join(x for x in (point.access, f"on {point.pipe}" if point.pipe else "") if x)
     where = f"in {point.core}" if point.core else ""
-    yield "", "  " + (lead + " ".join(x for x in (who, where) if x)).strip()
+    head = (lead + " ".join(x for x in (who, where) if x)).strip()
+    if head:
+        yield "", f"  {head}"
     for origin in point.python:
         yield "python", f"    {_how(origin)}{_near(origin.file)}:{origin.line}"
         yield from _excerpt(origin)
