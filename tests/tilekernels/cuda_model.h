@@ -170,6 +170,7 @@ T atomicAdd(T* at, U more) {
 inline int __popc(uint x) { return __builtin_popcount(x); }
 inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
 inline int __ffs(uint x) { return __builtin_ffs((int)x); }
+inline int __ffsll(uint64_t x) { return __builtin_ffsll((long long)x); }
 inline int __ffs(uint64_t x) { return __builtin_ffsll((long long)x); }
 inline uint __umulhi(uint a, uint b) { return (uint)((uint64_t)a * b >> 32); }
 inline float __fadd_rn(float a, float b) { return a + b; }

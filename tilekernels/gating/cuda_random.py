@@ -10,19 +10,20 @@ SETTLED = (1 << 31) - 1
 
 
 def random_macros(lanes: int, slots: int) -> Any:
-    """``draw(token, lane, seed, num_experts, found, weight)``: one slot a lane, ``lanes`` >= ``slots``."""
+    """``draw(token, lane, ep_rank, num_experts, found, weight)``: a slot a lane, ``slots`` of them."""
     from tilelang import language as T
 
     shifts = tuple(1 << i for i in range(lanes.bit_length() - 1))
 
     @T.macro
     def product(word, multiplier, parts):
+        wide = T.alloc_var("uint64")
         wide = T.cast(word, "uint64") * T.cast(T.uint32(multiplier), "uint64")
         parts[0] = T.cast(wide >> T.uint64(32), "uint32")
         parts[1] = T.cast(wide & T.uint64(WORD), "uint32")
 
     @T.macro
-    def draw(token, lane, seed, num_experts, found, weight):
+    def draw(token, lane, ep_rank, num_experts, found, weight):
         words = T.alloc_local((4,), "uint32")
         first = T.alloc_local((2,), "uint32")
         second = T.alloc_local((2,), "uint32")
@@ -37,7 +38,7 @@ def random_macros(lanes: int, slots: int) -> Any:
         for r in tuple(range(ROUNDS)):
             product(words[0], MULTIPLIERS[0], first)
             product(words[2], MULTIPLIERS[1], second)
-            low_key = T.cast(seed, "uint32") + T.uint32(r * WEYL[0] & WORD)
+            low_key = T.cast(ep_rank, "uint32") + T.uint32(r * WEYL[0] & WORD)
             words[0] = second[0] ^ words[1] ^ low_key
             words[1] = second[1]
             words[2] = first[0] ^ words[3] ^ T.uint32(r * WEYL[1] & WORD)

@@ -97,7 +97,8 @@ def sqrt_softplus(x: torch.Tensor) -> torch.Tensor:
 
     a = exp(x.abs() * -0.5)
     low = a * horner(a * a, G)
-    return torch.where(x > 0, fma(low, low, x).sqrt(), low)
+    # Through float64: the square root of float32 tensors is not always rounded to nearest on CPUs.
+    return torch.where(x > 0, fma(low, low, x).double().sqrt().float(), low)
 
 
 def sigmoid(x: torch.Tensor) -> torch.Tensor:
