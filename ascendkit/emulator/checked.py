@@ -60,16 +60,17 @@ class Checked:
         self.memory.fill()
         failure = self._again(judged=True, check=True)
         found = device.findings(self.kernel)
-        written = [
-            device.written(len(self.extra) + i, region.bytes) for i, region in enumerate(own)
-        ]
+        written, unset = (
+            [device.written(len(self.extra) + i, r.bytes, unset=u) for i, r in enumerate(own)]
+            for u in (False, True)
+        )
         contents = self.memory.contents()
         if failure is None:
             found += self._overruns(found)
             found += coverage.unwritten(self.kernel, self.memory, written)
             candidates = device.candidates()
             if candidates:
-                found += self._reached(candidates, contents, written)
+                found += self._reached(candidates, contents, written, unset)
         self.memory.finish(contents, written)
         place = self.memory.original
         found = [replace(f, base=place(f.base)) if f.space == "GM" else f for f in found]
@@ -89,7 +90,7 @@ class Checked:
         known = [(f.base, f.base + f.bytes) for f in found if f.code.startswith("AK-BOUNDS")]
         out = []
         for o in self.memory.overruns():
-            at = self.memory.copy(o.address)
+            at = o.address
             if any(low <= at < high for low, high in known):
                 continue
             side = (
@@ -104,10 +105,14 @@ class Checked:
     # ---- memory that nobody wrote
 
     def _reached(
-        self, candidates: Sequence[Candidate], contents: list[Any], written: Sequence[Any]
+        self,
+        candidates: Sequence[Candidate],
+        contents: list[Any],
+        written: Sequence[Any],
+        unset: Sequence[Any],
     ) -> list[RawFinding]:
         self.threads = 0
-        before = _Before(contents, device.journal(), written)
+        before = _Before(contents, device.journal(), written, unset)
         if not (device.order_matters() or self.replay):
             if self._effect(before, _Trial(Poison(1))) is None:
                 return []
@@ -116,7 +121,7 @@ class Checked:
         self.threads = 1
         if self._try(_Trial(Poison()), judged=False) is not None:
             return []
-        before = _Before(self.memory.contents(), device.journal(), written)
+        before = _Before(self.memory.contents(), device.journal(), written, unset)
         first = self._effect(before, _Trial(Poison(1)))
         if first is None:
             return []
@@ -147,7 +152,7 @@ class Checked:
                 return _Effect("AK-UNINIT-004", trial, site or other, text)
             text = f"{where} gives the instruction another address, size or value"
             return _Effect("AK-UNINIT-005", trial, site, text)
-        places = self.memory.differing(before.contents, before.written)
+        places = self.memory.differing(before.contents, before.written, before.unset)
         return _Effect("AK-UNINIT-003", trial, address=places[0]) if places else None
 
     def _report(self, effect: _Effect, suspects: Sequence[_Suspect]) -> RawFinding:
@@ -189,6 +194,7 @@ class _Before:
     contents: list[Any]
     journal: dict[int, Any]
     written: Sequence[Any]
+    unset: Sequence[Any]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ascendkit.emulator import toolchain
 
-INDIRECT, CONTROL, CHECK, JOURNAL, ADVICE = 1, 2, 4, 8, 16
+INDIRECT, CONTROL, CHECK, JOURNAL, ADVICE, STRICT = 1, 2, 4, 8, 16, 32
 VIEW_DIMS = 8
 
 
@@ -172,6 +172,7 @@ def launch(
     indirect: bool = False,
     control: bool = False,
     check: bool = False,
+    strict: bool = False,
     journal: bool = False,
     advice: bool = False,
     views: Sequence[View] = (),
@@ -195,6 +196,7 @@ def launch(
         (CHECK, check),
         (JOURNAL, journal),
         (ADVICE, advice),
+        (STRICT, strict),
     )
     spec = _Spec(
         entry,
@@ -212,7 +214,8 @@ def launch(
         | CONTROL * control
         | CHECK * check
         | JOURNAL * journal
-        | ADVICE * advice,
+        | ADVICE * advice
+        | STRICT * strict,
         seen,
         len(views),
         _Poisoning(poison.kind, len(poison.ranges), ranges),
@@ -399,13 +402,14 @@ def order_matters() -> bool:
     return bool(toolchain.symbol("ak_order_matters")())
 
 
-def written(region: int, size: int) -> Any:
-    """A mask of the bytes of region number ``region`` that the last checked launch wrote."""
+def written(region: int, size: int, *, unset: bool = False) -> Any:
+    """A mask of the bytes of region number ``region`` that the last checked launch wrote;
+    ``unset``: those that it wrote with bytes that had no value."""
     import numpy as np
 
     read = toolchain.symbol("ak_written")
-    read.argtypes, read.restype = [ctypes.c_uint64], ctypes.c_void_p
-    address = read(region)
+    read.argtypes, read.restype = [ctypes.c_uint64, ctypes.c_uint32], ctypes.c_void_p
+    address = read(region, unset)
     if not address or not size:
         return np.zeros(size, dtype=bool)
     packed = np.ctypeslib.as_array(

@@ -75,7 +75,7 @@ class Overrun:
     """Bytes outside a tensor that changed: the first at ``offset`` from its first byte."""
 
     name: str
-    address: int
+    address: int  # in the copy
     offset: int
     distance: int
     changed: int
@@ -188,16 +188,16 @@ class Guarded:
     def copy(self, address: int) -> int:
         """The address in a copy that stands for ``address`` in a caller's tensor."""
         for g in self._groups:
-            if g.low - GUARD <= address < g.low + g.bytes + GUARD:
+            if g.low <= address < g.low + g.bytes:
                 return int(address - g.low + g.base)
         return address
 
     def locate(self, address: int) -> tuple[str, int]:
         """The tensor at ``address`` in a copy, and the byte of it."""
-        place = self.original(address)
         for g in self._groups:
+            place = address - g.base + g.low
             for name, _, e in g.members:
-                if e.base <= place < e.end:
+                if g.base <= address < g.base + g.bytes and e.base <= place < e.end:
                     return name, place - e.base
         return "", address
 
@@ -226,16 +226,20 @@ class Guarded:
         """What is in the copies now."""
         return [g.memory.clone() if g.moved else None for g in self._groups]
 
-    def differing(self, before: list[torch.Tensor | None], written: Sequence[Any]) -> list[int]:
+    def differing(
+        self, before: list[torch.Tensor | None], written: Sequence[Any], unset: Sequence[Any]
+    ) -> list[int]:
         """Addresses of the first byte of each copy that is not as ``before``; bytes that had no
-        value and got none do not count."""
+        value and got none do not count, nor those known to have got nothing of use (``unset``)."""
         import torch
 
         found = []
-        for g, old, bits in zip(self._groups, before, written):
+        for g, old, bits, known in zip(self._groups, before, written, unset):
             if old is None:
                 continue
             wrong = g.memory != old
+            if known.any():
+                wrong &= torch.from_numpy(~known)
             if g.undefined is not None:
                 wrong &= torch.from_numpy((g.undefined == 0) | bits)
             if bool(wrong.any()):
@@ -253,7 +257,8 @@ class Guarded:
             name, _, e = min(g.members, key=lambda m: _distance(m[2], g.low + places[0])[0])
             address = g.low + places[0]
             distance, _ = _distance(e, address)
-            found.append(Overrun(name, address, address - e.base, distance, len(places)))
+            offset = address - e.base
+            found.append(Overrun(name, g.base + places[0], offset, distance, len(places)))
         return found
 
     def finish(self, contents: list[torch.Tensor | None], written: Sequence[Any]) -> None:

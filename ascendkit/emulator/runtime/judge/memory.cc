@@ -277,19 +277,37 @@ class Look {
   // Bytes that nobody wrote go to global memory: what a copy moves is exact.
   void store(const Access& from, const Access& to) {
     Bits& b = bits(from);
+    bool told = false;
     for (uint32_t r = 0; r < from.rows; ++r) {
       uint64_t lo = at(from, r), end = std::min(lo + from.row_bytes, b.size());
       if (b.all(lo, end)) continue;
       auto [first, last] = b.missing(lo, end);
+      bool bytewise = Space(from.space) == Space::UB;  // others convert and reorder
+      uint64_t where = bytewise ? at(to, r) + (first - lo) : to.base;
+      unset(to, bytewise ? where : 0, last - first);
+      if (told) continue;
+      told = true;
       Finding f = finding("AK-UNINIT-001", from, first, last - first);
       if (Tensor* t = block_.tensor) {
-        uint64_t where = Space(from.space) == Space::UB ? at(to, r) + (first - lo) : to.base;
         describe(f.detail, *t, where, last - first);
-        if (char* comma = std::strchr(f.detail, ')')) comma[1] = 0;
+        if (char* end_of_range = std::strchr(f.detail, ')')) end_of_range[1] = 0;
       }
       report(f);
-      return;
     }
+  }
+  // Notes that bytes of a tensor, all that `to` writes if `lo` is 0, hold nothing of use.
+  void unset(const Access& to, uint64_t lo, uint64_t bytes) {
+    Tensor* t = block_.tensor;
+    if (!t) return;
+    std::lock_guard<std::mutex> hold(launch_.mutex);
+    uint64_t base = t->region->base, size = t->region->bytes;
+    if (!t->unset.size()) t->unset = Bits(size);
+    auto mark = [&](uint64_t from, uint64_t n) {
+      if (from >= base && from + n <= base + size)
+        t->unset.fill(from - base, from - base + n, true);
+    };
+    if (lo) return mark(lo, bytes);
+    for (uint32_t r = 0; r < to.rows; ++r) mark(at(to, r), to.row_bytes);
   }
   // Element (row, column) becomes (column, row); see l0.cc for the geometry.
   void transpose(const Access& from, const Access& to) {
@@ -469,9 +487,9 @@ uint64_t ak_candidates(const ak::judge::Candidate** out) {
   *out = ak::judge::last_candidates.data();
   return ak::judge::last_candidates.size();
 }
-const uint64_t* ak_written(uint64_t region) {
+const uint64_t* ak_written(uint64_t region, uint32_t unset) {
   for (auto& t : ak::judge::last_tensors)
-    if (t.region == ak::judge::last_regions + region) return t.written.words();
+    if (t.region == ak::judge::last_regions + region) return (unset ? t.unset : t.written).words();
   return nullptr;
 }
 void ak_watch(uint64_t address) {

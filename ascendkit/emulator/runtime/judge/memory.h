@@ -24,10 +24,10 @@ void memory_launch_end(Launch& launch);
 }  // namespace ak::judge
 
 extern "C" {
-// Of the last checked launch: reads of unwritten bytes, and which bytes of a region were written (a
-// bit each).
+// Of the last checked launch: reads of unwritten bytes, and which bytes of a region were written,
+// or written with what had no value (a bit each; null: none).
 AK_API uint64_t ak_candidates(const ak::judge::Candidate** out);
-AK_API const uint64_t* ak_written(uint64_t region);
+AK_API const uint64_t* ak_written(uint64_t region, uint32_t unset);
 // The last write of one byte of global memory, in the checked launches from ak_watch to ak_watched.
 AK_API void ak_watch(uint64_t address);
 AK_API uint32_t ak_watched(ak::Finding* out);  // 0: nobody wrote it

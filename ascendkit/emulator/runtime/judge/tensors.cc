@@ -39,7 +39,7 @@ const View& Tensor::nearest(uint64_t lo) const {
 Tensors::Tensors(const Spec& spec) {
   for (uint64_t i = 0; i < spec.region_count; ++i) {
     const Region& r = spec.regions[i];
-    Tensor t{&r, {}, Bits(r.bytes)};
+    Tensor t{&r, {}, Bits(r.bytes), {}};
     for (uint64_t v = 0; v < spec.view_count; ++v)
       if (spec.views[v].region == i) t.views.push_back(&spec.views[v]);
     tensors_.push_back(std::move(t));

@@ -15,6 +15,7 @@ struct Tensor {
   const Region* region;
   std::vector<const View*> views;
   Bits written;  // by this launch, bytes of the region
+  Bits unset;    // of these, the ones that got what nobody had written; empty: none
   // Bytes [lo, lo + bytes) of memory are in one view.
   bool holds(uint64_t lo, uint64_t bytes) const;
   // The view whose bounds are nearest to `lo`.
