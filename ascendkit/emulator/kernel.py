@@ -91,6 +91,7 @@ class EmulatedKernel:
         control: bool = False,
         check: bool | None = None,
         advice: bool = False,
+        strict: bool = False,
         mutate: Sequence[Mutant] = (),
         extra_regions: Sequence[device.Region] = (),
     ) -> float:
@@ -100,6 +101,7 @@ class EmulatedKernel:
         ``control`` follows control flow and moves no data, so that shapes may be larger than memory
         and tensors may be on ``meta``; scalar code that reads data is an error then.
         ``check`` runs the judges, which leave ``findings``; the default is that of the environment.
+        ``strict`` does not count on copies of one pipe being in order (AK-RACE-005).
         ``advice`` lets them also say what is right but may be slow.
         ``mutate`` executes instructions wrongly (``mutants``); those inside vector functions need
         a traced launch.
@@ -154,6 +156,7 @@ class EmulatedKernel:
             indirect=self._indirect,
             control=control,
             advice=advice,
+            strict=strict,
         )
 
         def launch(

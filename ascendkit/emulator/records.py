@@ -39,23 +39,25 @@ class Access:
 class Record:
     """One executed instruction.
 
-    ``issue`` counts the instructions that the scalar core of ``core`` had issued, this one included:
-    an instruction comes after every wait of pipe S (and every asc_sync) of its core whose ``issue``
-    is not larger, and after whatever that wait came after. Waits of another pipe hold that pipe
-    alone. Within a pipe, records are in program order.
+    ``issue`` counts the instructions that the scalar core of ``core`` had issued, this one
+    included: an instruction comes after every wait of pipe S (and every asc_sync) of its core whose
+    ``issue`` is not larger, and after whatever that wait came after. Waits of another pipe hold
+    that pipe alone. Within a pipe, records are in program order.
 
     ``arguments``:
 
-    - asc_sync_notify: the pipe that will wait (index into PIPES), the event; ``pipe`` is the source.
+    - asc_sync_notify: the pipe that will wait (index into PIPES), the event; ``pipe`` is the
+      source.
       asc_sync_wait: the pipe that has set, the event; ``pipe`` is the one that waits. Per core,
       pair of pipes and event, the n-th wait takes the n-th set.
     - asc_sync: every pipe of the core has drained, and starts again after it. asc_sync_pipe: the
       pipe has finished what precedes.
-    - asc_lock: how many unlocks of the id it waits for (0: none, or the non-blocking form), the id.
+    - asc_lock: how many unlocks of the id it waits for (0: none, or the non-blocking form), the
+      id.
       asc_unlock: its number, from 0, among the unlocks of the id in program order, the id.
-    - asc_sync_*_arrive and _wait: the scope (0 inter, 1 subblock, 2 block, 3 intra), the flag as the
-      core names it. intra: arrivals of the cube core with ids from 16 go to vector core 1, those of
-      vector core s raise flag ``id % 16 + 16 * s`` of the cube core. block: the cube core signals
+    - asc_sync_*_arrive and _wait: the scope (0 inter, 1 subblock, 2 block, 3 intra), the flag as
+      the core names it. intra: arrivals of the cube core with ids from 16 go to vector core 1,
+      those of vector core s raise flag ``id % 16 + 16 * s`` of the cube core. block: the cube core signals
       both vector cores; both vector cores together signal the cube core. subblock: both vector
       cores together signal both. inter: all cores of the kind in the launch together signal all of
       them; the n-th wait of a core needs the n-th arrival of every core. A flag is a counter of the
@@ -90,10 +92,13 @@ def parse(data: bytes, names: list[str]) -> Iterator[Record]:
         at += _HEAD.size
         accesses = []
         for _ in range(count):
-            space, write, where, atomic, rows, base, row_bytes, stride = _ACCESS.unpack_from(data, at)
+            space, write, where, atomic, *shape = _ACCESS.unpack_from(data, at)
+            rows, base, row_bytes, stride = shape
             at += _ACCESS.size
             accesses.append(
-                Access(SPACES[space], bool(write), where, rows, base, row_bytes, stride, bool(atomic))
+                Access(
+                    SPACES[space], bool(write), where, rows, base, row_bytes, stride, bool(atomic)
+                )
             )
         core = "AIC" if aic else f"AIV{sub}"
         yield Record(names[op], line, block, PIPES[pipe], core, tuple(accesses), (a0, a1), issue)

@@ -22,7 +22,7 @@ _VECTOR_FUNCTION = re.compile(r"__simd_vf__\s+(?:inline\s+)?void\s+(\w+)\s*\(")
 _NULL_UB = re.compile(r"\(\s*(__ubuf__\s+[\w:]+\s*\*)\s*\)\s*(0(?:x[0-9a-fA-F]+)?|[1-9]\d*)\b")
 _SCATTER = re.compile(r"\bascend_nd2nz_scatter(<[^;(]*>)\(")
 _STATEMENT = re.compile(
-    r"^\s*(?!__)(?:asc_\w+|sprsts|AscendC::|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert\w*|assert)\b.*\("
+    r"^\s*(?!__)(?:asc_\w+|simd_inst::|sprsts|AscendC::|\w+_simd_vf_\w+|ascend_\w+|tl::|device_assert\w*|assert)\b.*\("
 )
 _ACCESS = re.compile(r"^\s+(?:[\w*]+\s.*=|\(?\(?\*?\(?\(?__|[\w]+\[).*;\s*$")
 _DEREFERENCE = re.compile(r"^\s.*(?:[\w)]\[|\*\s*\(|->)")
@@ -128,7 +128,9 @@ def rewrite(
         if raw and (in_kernel or in_simt or in_helper) and not noted:
             noted = _DEREFERENCE.search(line) and _starts_statement(line, previous)
         if noted and (in_kernel or trace):
-            line = f"::ak::site = {number}; {line.lstrip()}"
+            # The compiler does not know that the hooks of raw accesses read the line.
+            keep = 'asm volatile("" ::: "memory"); ' if raw else ""
+            line = f"::ak::site = {number}; {keep}{line.lstrip()}"
         if in_simt and _COLLECTIVE.search(line) and _starts_statement(line, previous):
             # Lanes that took different branches meet again by line.
             line = f"::ak::simt_line({number}); {line.lstrip()}"

@@ -12,7 +12,8 @@ namespace {
 // Accesses of one statement: rows of equal size, equally far apart, made by threads equally far
 // apart.
 struct Run {
-  uint64_t pc;  // of the instruction, which tells two accesses of one line apart
+  uint32_t number;  // runs become records in the order in which they began
+  uint64_t pc;      // of the instruction, which tells two accesses of one line apart
   uint32_t site, rows, thread, thread_step;
   uint8_t write, size, space, atomic;
   uint64_t base, row_bytes;
@@ -26,6 +27,7 @@ struct Raw {
   uint64_t ub = 0, ss = 0, gm_low = ~uint64_t(0), gm_high = 0;
   const Region* last = nullptr;
   uint32_t open = 0;  // bit i: runs[i] is in use
+  uint32_t begun = 0;
   Run runs[kRuns];
 };
 thread_local Raw raw;
@@ -87,7 +89,8 @@ void gather(Raw& r, uint64_t at, uint32_t size, bool write, Space space, uint64_
     }
     put_out(r, i);
   }
-  run = {pc, site, 1, thread, 0, write, uint8_t(size), uint8_t(space), atomic, at, size, 0};
+  run = {r.begun++,      pc,     site, 1,    thread, 0, write, uint8_t(size),
+         uint8_t(space), atomic, at,   size, 0};
   r.open |= 1u << i;
 }
 
@@ -133,7 +136,14 @@ void raw_begin(Core& core) {
 
 void raw_flush() {
   Raw& r = raw;
-  while (r.open) put_out(r, uint32_t(__builtin_ctz(r.open)));
+  while (r.open) {
+    uint32_t first = uint32_t(__builtin_ctz(r.open));
+    for (uint32_t left = r.open; left; left &= left - 1) {
+      auto i = uint32_t(__builtin_ctz(left));
+      if (r.runs[i].number - r.begun < r.runs[first].number - r.begun) first = i;
+    }
+    put_out(r, first);
+  }
 }
 
 }  // namespace ak

@@ -135,9 +135,12 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
         stream_record("asc_sync_wait", to, from, id);
         return true;
       },
-      [from, to, id] {
-        return std::string("event ") + std::to_string(id) + " from " + pipe_name(from) + " to " +
-               pipe_name(to);
+      [&c, from, to, id] {
+        uint32_t set = c.set_at[from][to][id], taken = c.taken_at[from][to][id];
+        return "event " + std::to_string(id) + " from " + pipe_name(from) + " to " + pipe_name(to) +
+               (!set ? std::string(", which nobody has set")
+                     : ", last set at line " + std::to_string(set) + " and taken at line " +
+                           std::to_string(taken));
       });
 }
 
@@ -242,7 +245,12 @@ void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
         stream_record(name, pipe, uint64_t(scope), id);
         return true;
       },
-      [name, id] { return std::string(name) + " flag " + std::to_string(id); });
+      [&c, name, id] {
+        uint32_t last = c.signalled_at[id];
+        return std::string(name) + " flag " + std::to_string(id) +
+               (last ? ", last signalled at line " + std::to_string(last)
+                     : std::string(", which nobody has signalled"));
+      });
 }
 
 }  // namespace ak
