@@ -1,5 +1,6 @@
 """topk_gate on NVIDIA GPUs: which layout a shape gets, and the compiled kernel of it."""
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 MAX_EXPERTS = WARP * MAX_SCORES
 FEW_TOKENS = 2048
 """Up to here a whole warp a token is faster, where a token has enough scores for it."""
+MANY_TOKENS = 8192
+"""From here on the number of instructions counts more than a late warp."""
 
 
 def plan(num_tokens: int, num_experts: int, num_topk: int) -> Plan:
@@ -23,10 +26,12 @@ def plan(num_tokens: int, num_experts: int, num_topk: int) -> Plan:
     lanes = WARP if few or num_topk > half or num_experts > half * MAX_SCORES else half
     # Wide loads where they leave no lane without a score: idle lanes have no maximum to offer.
     fits = (w for w in (4, 2) if num_experts % w == 0 and num_experts >= w * lanes)
-    # Half as many groups again as places: a threshold close to the k-th score.
-    groups = -(-3 * num_topk // (2 * lanes))
+    # Half as many groups again as places, a threshold close to the k-th score; twice that where one
+    # late warp is felt, since fewer candidates pass. Many tokens hide a late warp.
+    per_place = 3 if FEW_TOKENS < num_tokens <= MANY_TOKENS else 1.5
+    groups = math.ceil(per_place * num_topk / lanes)
     capacity = num_topk + (WARP if num_topk <= half else 2 * WARP)
-    return Plan(lanes, groups, next(fits, 1), warps=4, capacity=capacity)
+    return Plan(lanes, groups, next(fits, 1), warps=4, capacity=capacity, chained=True)
 
 
 def supports(case: Case) -> Support:
