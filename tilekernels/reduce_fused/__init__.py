@@ -79,6 +79,8 @@ def in_schema_order(
         "num_tokens": token_topk_to_pos.shape[0],
         "num_topk": token_topk_to_pos.shape[1],
         "hidden": x.shape[1],
+        "dtype": str(x.dtype).removeprefix("torch."),
+        "form": "8" if fp8_format else "",
     }
     found: torch.Tensor = dispatch.call(_name, args, params, out=out, platform=platform)
     return found
