@@ -57,11 +57,12 @@ class Record:
       asc_unlock: its number, from 0, among the unlocks of the id in program order, the id.
     - asc_sync_*_arrive and _wait: the scope (0 inter, 1 subblock, 2 block, 3 intra), the flag as
       the core names it. intra: arrivals of the cube core with ids from 16 go to vector core 1,
-      those of vector core s raise flag ``id % 16 + 16 * s`` of the cube core. block: the cube core signals
-      both vector cores; both vector cores together signal the cube core. subblock: both vector
-      cores together signal both. inter: all cores of the kind in the launch together signal all of
-      them; the n-th wait of a core needs the n-th arrival of every core. A flag is a counter of the
-      core that waits, the same for all scopes; the n-th wait takes the n-th signal.
+      those of vector core s raise flag ``id % 16 + 16 * s`` of the cube core. block: the cube
+      core signals both vector cores; both vector cores together signal the cube core. subblock:
+      both vector cores together signal both. inter: all cores of the kind in the launch together
+      signal all of them; the n-th wait of a core needs the n-th arrival of every core. A flag is
+      a counter of the core that waits, the same for all scopes; the n-th wait takes the n-th
+      signal.
     - asc_mmad: shape; unit flag in the low byte, bit 8 says that the accumulator starts at zero.
       asc_copy_l0c2gm and _l0c2ub: unit flag, quantisation.
     - asc_vf_call: threads, threads along x. asc_syncthreads and warp collectives: the thread.
