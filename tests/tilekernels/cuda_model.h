@@ -180,6 +180,10 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float rsqrtf(float a) { return 1 / std::sqrt(a); }
+template <class T>
+inline void AtomicAdd(T* p, T v) {
+  *p += v;
+}
 inline void cudaGridDependencySynchronize() {}
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
 namespace tl {

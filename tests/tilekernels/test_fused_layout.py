@@ -1,0 +1,130 @@
+"""Ops around the gate: reference, emulator, gradients, and the CUDA text of small ones on this CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ascendkit import platform as platforms
+from ascendkit.check.correctness import check_case
+from ascendkit.check.tracing import check_traces
+from ascendkit.registry import op
+from tests.tilekernels.cuda_model import Model, lower
+from tilekernels.expand_to_fused import expand_to_fused
+from tilekernels.get_fused_mapping import get_fused_mapping
+from tilekernels.normalize_weight import normalize_weight
+from tilekernels.reduce_fused import reduce_fused
+
+OPS = (
+    "normalize_weight",
+    "aux_fi",
+    "group_count",
+    "mask_indices_by_tp",
+    "inplace_unique_group_indices",
+    "get_fused_mapping",
+    "expand_to_fused",
+    "reduce_fused",
+)
+
+
+def failures(name: str, platform: str, level: str, seed: int, few: int = 0) -> list[str]:
+    """What the check loop finds in every case, or in ``few`` spread over the list."""
+    state = platforms.available(platform)
+    if not state:
+        pytest.skip(f"{platform}: {state.reason}")
+    found = op(f"tilekernels.{name}")
+    if platform not in found.platforms():
+        pytest.skip(f"{name} has no file for {platform}")
+    cases = [c for c in found.cases(level) if not (few and c.error)]
+    if few:
+        cases = cases[:: -(-len(cases) // few)]
+    outcomes = [check_case(found, platform, c, seed) for c in cases]
+    assert any(o.status == "pass" for o in outcomes)
+    return [f"{o.case}: {o.message}" for o in outcomes if o.status == "fail"]
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_reference_passes(name: str, seed: int) -> None:
+    assert not failures(name, "reference", "smoke", seed)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("name", OPS)
+def test_emulator_passes(name: str, seed: int) -> None:
+    assert not failures(name, "emulator", "smoke", seed, few=3)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", OPS)
+def test_cuda_passes(name: str, seed: int) -> None:
+    assert not failures(name, "cuda", "core", seed)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_opcheck(name: str, seed: int) -> None:
+    found = op(f"tilekernels.{name}")
+    # NaN differs from itself: no random bytes as floats.
+    plain = (c for c in found.cases("smoke") if name[:6] != "expand" or "uint8" in c.name)
+    case = next(c for c in plain if not c.error and c.params["num_tokens"] > 1)
+    outcome = check_traces(found, case, seed)
+    assert outcome.status == "pass", outcome.message
+
+
+def test_mapping_trims_to_what_is_needed(seed: int) -> None:
+    idx = torch.tensor([[0, 2], [2, -1], [2, 0]])
+    *maps, sizes = get_fused_mapping(idx, 4, 0, 4)
+    assert sizes == [4, 0, 4, 0] and len(maps[0]) == 8
+    assert maps[0].tolist() == [0, 0, -1, -1, 2, 2, 2, -1]
+    assert maps[2].tolist() == [0, 5, -1, -1, 1, 2, 4, -1]
+    assert get_fused_mapping(idx, 4, 16, 4)[-1] == []
+    assert get_fused_mapping(idx, 4, 0, 4, True)[3].eq(-1).all()
+
+
+def test_gradients_are_those_of_autograd(seed: int) -> None:
+    torch.manual_seed(seed)
+    idx = torch.randint(-1, 5, (6, 3))
+    experts, _, _, places, *_ = get_fused_mapping(idx, 5, 0, 4)
+    x = torch.randn(6, 8, requires_grad=True)
+    w = torch.rand(6, 3, requires_grad=True)
+    _, normal = normalize_weight(w)
+    got = reduce_fused(expand_to_fused(x, places, experts), normal, places)
+    got.square().sum().backward()
+    a, b = (t.detach().double().requires_grad_() for t in (x, w))
+    share = (b / b.sum(-1, keepdim=True) * (places >= 0)).sum(-1, keepdim=True)
+    (a * share).square().sum().backward()
+    assert torch.allclose(x.grad.double(), a.grad, atol=1e-5)
+    assert torch.allclose(w.grad.double(), b.grad, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("tokens", "topk", "experts", "align"), [(700, 3, 40, 8), (5, 2, 1, 4)])
+def test_cuda_text_of_the_mapping(
+    tokens: int, topk: int, experts: int, align: int, seed: int, tmp_path: Path
+) -> None:
+    pytest.importorskip("tilelang")
+    from tilekernels.get_fused_mapping import cuda
+    from tilekernels.get_fused_mapping.reference import reference
+
+    torch.manual_seed(seed)
+    idx = torch.randint(-1, experts + 1, (tokens, topk))
+    size = tokens * topk + align * experts - 9
+    want = reference(idx, experts, size, align)
+    options = {"TL_DISABLE_THREAD_STORAGE_SYNC": True, "TL_DISABLE_SAFE_MEMORY_ACCESS": True}
+    (tmp_path / "count").mkdir()
+    (tmp_path / "place").mkdir()
+    count = Model(lower(cuda.count_program(experts), **options), tmp_path / "count")
+    place = Model(lower(cuda.place_program(experts, topk), **options), tmp_path / "place")
+    chunks = 3
+    counts = torch.full((chunks, experts), -7, dtype=torch.int32)
+    flat, n = idx.flatten(), idx.numel()
+    count(chunks, seed, idx=flat, counts=counts, num_indices=n, num_chunks=chunks)
+    out = [torch.full_like(t.flatten(), -9) for t in want]
+    names = ("pos_to_expert", "pos_to_token", "pos_to_token_topk", "places")
+    names += ("expert_start", "expert_end", "sizes")
+    place(
+        chunks, seed, idx=flat, counts=counts, alignment=align, num_indices=n, num_chunks=chunks,
+        num_expanded_tokens=size, **dict(zip(names, out)),
+    )  # fmt: skip
+    for name, got, right in zip(names, out, want):
+        assert torch.equal(got, right.flatten()), name
