@@ -15,6 +15,7 @@ from typing import Any
 from ascendkit.emulator import checked, device, fresh, mutants, source, tensors, toolchain
 from ascendkit.emulator.errors import EmulatorError, SourceError
 from ascendkit.emulator.mutants import Mutant
+from ascendkit.emulator.replay import Schedule
 from ascendkit.errors import bad_value, unknown
 
 CORES = 32
@@ -93,6 +94,7 @@ class EmulatedKernel:
         advice: bool = False,
         strict: bool = False,
         mutate: Sequence[Mutant] = (),
+        schedule: str | Path | None = None,
         extra_regions: Sequence[device.Region] = (),
     ) -> float:
         """Run with ``args`` in the kernel's own parameter order; returns host seconds.
@@ -104,7 +106,7 @@ class EmulatedKernel:
         ``strict`` does not count on copies of one pipe being in order (AK-RACE-005).
         ``advice`` lets them also say what is right but may be slow.
         ``mutate`` executes instructions wrongly (``mutants``); those inside vector functions need
-        a traced launch.
+        a traced launch. ``schedule`` replays a saved order (``replay``), for the same arguments.
 
         Raises:
             ValueError, TypeError: wrong number or kind of arguments, grid or cores out of range.
@@ -120,6 +122,9 @@ class EmulatedKernel:
             raise bad_value("grid", grid, "0..1048576 blocks")
         if not 1 <= cores <= 1024:
             raise bad_value("cores", cores, "1..1024 AI cores", CORES)
+        if schedule is not None:
+            order = Schedule.load(schedule).options(self.text, args)
+            replay, threads = order["replay"], order["threads"]
         values = (ctypes.c_uint64 * max(1, len(args)))()
         slots = (ctypes.c_void_p * max(1, len(args)))()
         regions = list(extra_regions)

@@ -7,9 +7,9 @@ kernel gives rise to; ``launch(mutate=[...])`` runs one.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ascendkit.emulator import records, toolchain
 
@@ -105,32 +105,12 @@ def _pack(m: Mutant) -> _Mutation:
     return _Mutation(KINDS.index(m.kind), m.site, m.op.encode(), *pipes, m.id, m.amount)
 
 
-def synchronisation(trace: Sequence[records.Record]) -> list[Mutant]:
-    """The mutants of every synchronisation instruction that the trace holds."""
-    found: set[Mutant] = set()
-    for r in trace:
-        if r.name not in SYNC:
-            continue
-        if r.name in SIMT:
-            found.add(Mutant(r.line, r.name, "drop"))
-            continue
-        base = _of(r)
-        kinds = ["drop", "earlier", "later"]
-        if r.name == "asc_sync_pipe":
-            kinds = ["drop"]
-        elif r.name != "asc_sync":
-            kinds.append("renumber")
-        for kind in kinds:
-            found.add(_changed(base, kind, 1 if kind == "renumber" else 0))
-        if r.name in ("asc_sync_notify", "asc_sync_wait"):
-            found.add(_changed(base, "swap_pipes"))
-        elif r.name in ONE_PIPE:
-            found.add(_changed(base, "other_pipe", records.PIPES.index(_ROUND[base.pipe])))
-    return sorted(found)
-
-
-def _of(r: records.Record) -> Mutant:
-    """What names the instruction of a synchronisation record."""
+def instruction(r: records.Record) -> Mutant | None:
+    """The synchronisation instruction that made a record, as a mutant that leaves it out."""
+    if r.name not in SYNC:
+        return None
+    if r.name in SIMT:
+        return Mutant(r.line, r.name, "drop")
     if r.name == "asc_sync_notify":
         pipes = r.pipe, records.PIPES[r.arguments[0]]
     elif r.name == "asc_sync_wait":
@@ -138,11 +118,28 @@ def _of(r: records.Record) -> Mutant:
     else:
         pipes = r.pipe, "ALL"
     number = 0 if r.name in ("asc_sync", "asc_sync_pipe") else r.arguments[1]
-    return Mutant(r.line, r.name, "none", *pipes, number)
+    return Mutant(r.line, r.name, "drop", *pipes, number)
 
 
-def _changed(m: Mutant, kind: str, amount: int = 0) -> Mutant:
-    return Mutant(m.site, m.op, kind, m.pipe, m.other, m.id, amount)
+def synchronisation(trace: Iterable[records.Record]) -> list[Mutant]:
+    """The mutants of every synchronisation instruction that the trace holds."""
+    found: set[Mutant] = set()
+    for drop in {instruction(r) for r in trace}:
+        if drop is None:
+            continue
+        found.add(drop)
+        if drop.op in SIMT or drop.op == "asc_sync_pipe":
+            continue
+        found |= {replace(drop, kind=kind) for kind in ("earlier", "later")}
+        if drop.op == "asc_sync":
+            continue
+        found.add(replace(drop, kind="renumber", amount=1))
+        if drop.op in ONE_PIPE:
+            other = records.PIPES.index(_ROUND[drop.pipe])
+            found.add(replace(drop, kind="other_pipe", amount=other))
+        else:
+            found.add(replace(drop, kind="swap_pipes"))
+    return sorted(found)
 
 
 COPIES = {
