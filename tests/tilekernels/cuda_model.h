@@ -134,6 +134,13 @@ inline uint __ballot_sync(uint mask, bool mine) {
 inline int __any_sync(uint mask, bool mine) { return __ballot_sync(mask, mine) != 0; }
 inline int __all_sync(uint mask, bool mine) { return __ballot_sync(mask, mine) == 0xffffffffu; }
 template <class T>
+uint __match_any_sync(uint mask, T mine) {
+  const uint64_t* all = exchange(mask, mine);
+  uint same = 0;
+  for (int i = 0; i < 32; ++i) same |= (uint)(as<T>(all[i]) == mine) << i;
+  return same;
+}
+template <class T>
 T __shfl_xor_sync(uint mask, T mine, int other, int = 32) {
   return as<T>(exchange(mask, mine)[(now->tid % 32) ^ other]);
 }
