@@ -54,9 +54,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("demo", help="two kernels, and what a mistake looks like")
     bench = commands.add_parser("bench", help="speed of the emulator on this host")
     bench.add_argument("--out", type=Path, help="append the figures to this JSON-lines file")
+    advise = commands.add_parser("advise", help="synchronisation that nothing in a launch needs")
+    advise.add_argument("file", type=Path, help="AscendC as TileLang generates it")
+    advise.add_argument("--grid", type=int, required=True, help="blocks to launch")
+    advise.add_argument("--kernel", help="which kernel, if the file has several")
+    advise.add_argument("--arg", action="append", default=[], metavar="[NAME=]VALUE", help="as run")
     command.add(commands)
     args = parser.parse_args(argv)
     todo = {"run": _run, "pages": _pages, "names": _names, "demo": _demo, "bench": _bench}
+    todo["advise"] = _advise
     todo |= {"check": command.check, "fits": command.fits, "lint": command.lint}
     try:
         return todo[args.command](args)
@@ -97,6 +103,17 @@ def _run(args: Any) -> int:
 
             args.save.mkdir(parents=True, exist_ok=True)
             numpy.save(args.save / f"{parameter.name}.npy", value.float().numpy())
+    return 0
+
+
+def _advise(args: Any) -> int:
+    from ascendkit.emulator import advisor
+    from ascendkit.emulator.argument_text import parse
+    from ascendkit.emulator.kernel import EmulatedKernel
+
+    kernel = EmulatedKernel(args.file.read_text(), args.kernel)
+    values = parse(args.arg, kernel.kernel.parameters)
+    print(advisor.report(kernel.text, advisor.advise(kernel, *values, grid=args.grid)))
     return 0
 
 

@@ -42,7 +42,6 @@ class Node:
     core: tuple[int, str]
     pipe: str
     records: list[Record]
-    adds: bool = False  # copies to global memory add into it
 
     @property
     def first(self) -> Record:
@@ -65,18 +64,15 @@ def unordered(trace: Sequence[Record]) -> set[Pair]:
 def _nodes(trace: Sequence[Record]) -> list[Node]:
     nodes: list[Node] = []
     opened: dict[tuple[int, str], Node] = {}
-    adding: dict[tuple[int, str], bool] = {}
     for r in trace:
         core = (r.block, r.core)
-        if r.name.startswith("asc_set_atomic_"):
-            adding[core] = not r.name.endswith("_none")
         inside = opened.get(core)
         if inside is not None and r.pipe == "V":
             inside.records.append(r)
             if r.name in ("simd_vf.end", "asc_vf_call.end"):
                 del opened[core]
             continue
-        node = Node(core, r.pipe, [r], adding.get(core, False))
+        node = Node(core, r.pipe, [r])
         nodes.append(node)
         if r.name in ("simd_vf", "asc_vf_call"):
             opened[core] = node
@@ -191,11 +187,12 @@ def _place(r: Record, a: Access) -> tuple[object, ...]:
     return (a.space, r.block, a.sub if a.space == "UB" else 0)
 
 
-def _atomic(node: Node, r: Record, a: Access) -> bool:
+def _atomic(r: Record, a: Access) -> bool:
     """Whether the access adds into memory, so that its order among its kind does not matter."""
     if r.name == "raw":
         return bool(r.arguments[1] & 2)
-    return node.adds and a.space == "GM" and a.write and r.name.startswith("asc_copy_")
+    adds = {"asc_copy_ub2gm_align": r.arguments[0], "asc_copy_l0c2gm": r.arguments[1] >> 8}
+    return a.space == "GM" and a.write and adds.get(r.name, 0) > 0
 
 
 def _span(a: Access) -> tuple[int, int]:
@@ -243,7 +240,7 @@ def _between(nodes: Sequence[Node], ancestors: Sequence[int]) -> set[Pair]:
                 (i, r, a), (j, s, b) = entries[x], entries[y]
                 if ancestors[i] >> j & 1 or ancestors[j] >> i & 1 or _same_unit(r, s):
                     continue
-                if (_atomic(nodes[i], r, a) and _atomic(nodes[j], s, b)) or not _meet(a, b):
+                if (_atomic(r, a) and _atomic(s, b)) or not _meet(a, b):
                     continue
                 found.add(_pair(nodes[i], r, a, nodes[j], s, b, str(place[0])))
     return found
@@ -308,7 +305,7 @@ def _inside_simt(node: Node) -> set[Pair]:
         for thread, when, r, a in entries:
             for byte in _bytes(a):
                 for other, then, s, b in writers.get(byte, ()):
-                    if other == thread or (_atomic(node, r, a) and _atomic(node, s, b)):
+                    if other == thread or (_atomic(r, a) and _atomic(s, b)):
                         continue
                     if other // WARP == thread // WARP and then != when:
                         continue

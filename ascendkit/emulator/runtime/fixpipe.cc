@@ -181,10 +181,11 @@ void fixpipe(FixPipe p) {
       a.atomic = atomic != Atomic::None;
       return a;
     };
+    uint64_t quant = p.quant | uint64_t(atomic) << 8;
     if (p.dual)
-      record(op, PIPE_FIX, {read, write(0), write(1)}, p.unit_flag, p.quant);
+      record(op, PIPE_FIX, {read, write(0), write(1)}, p.unit_flag, quant);
     else
-      record(op, PIPE_FIX, {read, write(p.sub_block)}, p.unit_flag, p.quant);
+      record(op, PIPE_FIX, {read, write(p.sub_block)}, p.unit_flag, quant);
   });
 }
 

@@ -167,12 +167,19 @@ void mmad(Mmad p) {
   on_pipe(PIPE_M, [=, round = m.hf32_round, bank = core().block->bank] {
     if (!control()) run_mmad(p, hf32, round, *bank);
     spoil(op, bank->l0c + p.c, 64, 4);
-    if (tracing())
+    if (!tracing()) return;
+    Access a = rows(Space::L0A, p.a, 1, (p.k + ac0 - 1) / ac0 * m1 * 512, 0, false);
+    Access b = rows(Space::L0B, p.b, 1, (p.k + bc0 - 1) / bc0 * n1 * 512, 0, false);
+    Access c = rows(Space::L0C, p.c, 1, n1 * m1 * 1024, 0, true);
+    uint64_t shape = uint64_t(p.m) << 40 | uint64_t(p.n) << 20 | p.k;
+    uint64_t flags = p.unit_flag | p.clear << 8, pairs = (p.k + 63) / 64;
+    if (p.scaled)
       record(op, PIPE_M,
-             {rows(Space::L0A, p.a, 1, (p.k + ac0 - 1) / ac0 * m1 * 512, 0, false),
-              rows(Space::L0B, p.b, 1, (p.k + bc0 - 1) / bc0 * n1 * 512, 0, false),
-              rows(Space::L0C, p.c, 1, n1 * m1 * 1024, 0, true)},
-             uint64_t(p.m) << 40 | uint64_t(p.n) << 20 | p.k, p.unit_flag | p.clear << 8);
+             {a, b, c, rows(Space::MXA, p.a / 16, 1, m1 * pairs * 32, 0, false),
+              rows(Space::MXB, p.b / 16, 1, n1 * pairs * 32, 0, false)},
+             shape, flags);
+    else
+      record(op, PIPE_M, {a, b, c}, shape, flags);
   });
 }
 

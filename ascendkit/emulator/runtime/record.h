@@ -43,7 +43,7 @@ enum class Action : uint8_t {
   SimtBarrier,  // argument: thread
   Warp,         // a collective; argument: thread
   Mmad,         // argument: shape, unit flag | clear << 8
-  FixPipe,      // argument: unit flag, quantisation
+  FixPipe,      // argument: unit flag, quantisation | Atomic << 8
   LoadDev,
   StoreDev,  // scalar access past the data cache
   Raw,       // scalar or SIMT code; argument: thread (SIMT), 1 if SIMT
