@@ -10,7 +10,7 @@ SETTLED = (1 << 31) - 1
 
 
 def random_macros(lanes: int, slots: int) -> Any:
-    """``draw(token, lane, ep_rank, num_experts, found, weight)``: a slot a lane, ``slots`` of them."""
+    """``draw(token, lane, ep_rank, num_experts, found, weight)``, a slot a lane."""
     from tilelang import language as T
 
     shifts = tuple(1 << i for i in range(lanes.bit_length() - 1))

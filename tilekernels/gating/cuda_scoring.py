@@ -8,7 +8,7 @@ from tilekernels.gating.scoring import G as POLYNOMIAL
 
 
 def scoring_macros() -> Any:
-    """Macros that take float32 values: ``finite``, ``exp``, ``sqrtsoftplus``, ``sigmoid``, ``parts``.
+    """Macros of float32 values: ``finite``, ``exp``, the scores, and the parts of a softmax's sum.
 
     Multiplications and additions are spelled as intrinsics that the device compiler must not fuse.
     """

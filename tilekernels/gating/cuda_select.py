@@ -37,6 +37,8 @@ PASSES = {
     # Lists are private to a warp, ordered by T.sync_warp; a block barrier in divergent code would
     # hang.
     "TL_DISABLE_THREAD_STORAGE_SYNC": True,
+    # Warps of a block are at different places: what one has done with, another still needs.
+    "TL_DISABLE_SHARED_MEMORY_REUSE": True,
     # Rows are clamped, so loads need no guard of their own.
     "TL_DISABLE_SAFE_MEMORY_ACCESS": True,
 }
@@ -75,7 +77,7 @@ def selection(num_experts: int, num_topk: int, layout: Plan) -> Any:
 
     Score ``c * W + v`` of a lane is column ``chunks[c] + lane * W + v``.
 
-    Macros: ``load(x, lane, read)`` fills a lane's scores by ``read(x, first, column)``, W at a time,
+    Macros: ``load(x, lane, read)`` fills a lane's scores by ``read(x, first, column)``, W at once,
     -inf beyond the row; ``each(lane, work)`` calls ``work(first, column)`` for those in the row;
     ``select(x, keys, slot, lane, value_at, emit)`` calls ``emit(place, column)`` for the K best,
     each in one lane, where ``value_at(column)`` gives a score of the token again.

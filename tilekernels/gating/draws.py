@@ -13,7 +13,7 @@ OPTIONS = ("mask", "bias", "image", "unmapped", "fixed", "physical", "random", "
 
 
 def options(p: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Tensors by argument name for the options ``p["options"]``; None where one is not asked for."""
+    """Tensors by argument name for ``p["options"]``; None where one is not asked for."""
     import torch
 
     tokens, experts, topk = p["num_tokens"], p["num_experts"], p["num_topk"]

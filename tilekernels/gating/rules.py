@@ -130,11 +130,13 @@ def _ordered(
     groups: tuple[int, int],
 ) -> Iterator[str]:
     """Best first, none left out, equals by index; -inf takes what is left."""
-    if len(set(known)) != len(known) or not (0 <= known.min() and known.max() < len(ranking)):
+    if len(set(known)) != len(known) or not (known.min() >= 0 and known.max() < len(ranking)):
         yield f"token {t}: {known} are not different experts"
         return
     if groups[0] != groups[1]:
         per = len(ranking) // groups[0]
+        # Where the groups hold fewer experts than wanted, any others follow.
+        known = known[: groups[1] * per]
         two = np.sort(ranking.reshape(groups[0], per))[:, -2:].sum(1)
         cut = np.sort(two)[::-1][groups[1] - 1]
         used = {int(e) // per for e in known}
