@@ -2,7 +2,8 @@
 
 Scales of places (weight times scale of the row) are a small torch operation before the launch. A
 place that is left out brings a row of zeros and a scale of -0.0: their product, -0.0, changes no
-sum. A core takes a token, or a part of its columns where k rows do not fit the Unified Buffer twice.
+sum. A core takes a token, or a part of its columns where k rows do not fit the Unified Buffer
+twice.
 """
 
 from functools import lru_cache
