@@ -90,9 +90,7 @@ def prim_func(hidden: int, num_topk: int, dtype: str, num_cores: int) -> Any:
             out_ub = T.alloc_shared((C,), dtype)
             scale_ub = T.alloc_shared((padded(K),), "float32")
             T.annotate_buffer_versions({rows_ub: STAGES, out_ub: STAGES, scale_ub: STAGES})
-            for item in T.Persistent(
-                [N * steps], num_cores, core, group_size=1, num_stages=STAGES
-            ):
+            for item in T.Persistent([N * steps], num_cores, core, group_size=1, num_stages=STAGES):
                 t = item // steps
                 begin = item % steps * C
                 width = T.min(C, H - begin)
