@@ -1,4 +1,4 @@
-"""Ops around the gate: reference, emulator, gradients, and the CUDA text of small ones on this CPU."""
+"""Ops around the gate: reference, emulator, gradients, and the CUDA text of small ones on a CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""group_count on NVIDIA GPUs: one cluster of blocks for what it reads in time, else two launches."""
+"""group_count on NVIDIA GPUs: one cluster for what it reads in time, else two launches."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
