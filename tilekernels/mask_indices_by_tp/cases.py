@@ -87,7 +87,7 @@ def inputs(case: Case, seed: int) -> tuple[Any, ...]:
     shape = (p["num_tokens"], p["num_topk"])
     idx = torch.randint(-2, p["n"], shape, generator=g)
     if p["wide"]:
-        idx += (1 << 31) * torch.randint(-3, 4, shape, generator=g)
+        idx = idx.clamp(min=0) + (1 << 31) * torch.randint(-3, 4, shape, generator=g)
     n, ep, rank, tp = p["n"], p["num_ep_ranks"], p["tp_rank"], p["num_tp_ranks"]
     return {
         "": (idx, n, ep, rank, tp),
