@@ -12,6 +12,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ascendkit.check import oracle
@@ -82,15 +83,36 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     module, function = op.load(), public(op, case)
     allocate = getattr(module, "allocate", None)
     mine = copied(args, DEVICE_OF_PLATFORM[platform])
-    runs = Launches(function, module, mine, platform)
+    with _emulator_findings(platform) as found:
+        runs = Launches(function, module, mine, platform)
     judge, judged_by = _judge(op, platform, args)
     verdict = judge(runs.results[0])
-    faults = runs.faults(op.contract, verdict, judge)
+    faults = runs.faults(op.contract, verdict, judge) + _errors(found)
     if platform == "reference" and allocate is not None:
         # The reference makes its own outputs; traced programs are promised those of allocate.
         told = allocate(*mine)
         faults += filter(None, [layout(function(*mine, platform=platform), told)])
     return _finding(faults, judged_by, verdict, runs.covered)
+
+
+def _emulator_findings(platform: str) -> AbstractContextManager[list[Any]]:
+    """What the emulator's judges find in the block; other platforms have none."""
+    if platform != "emulator":
+        return nullcontext([])
+    from ascendkit.emulator.judged import judged
+
+    return judged()
+
+
+def _errors(findings: Sequence[Any]) -> list[str]:
+    """One line for each place with a finding of severity error."""
+    lines = [
+        f"{f.code} {f.title}: {f.kernel} line {f.here.line}, {f.space} {f.buffer} "
+        f"bytes {f.begin}..{f.end}: {f.detail}"
+        for f in findings
+        if f.severity == "error"
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def _judge(op: Op, platform: str, args: tuple[Any, ...]) -> tuple[Callable[[Any], Verdict], str]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator import checked, device, fresh, mutants, source, tensors, toolchain
+from ascendkit.emulator import checked, device, fresh, judged, mutants, source, tensors, toolchain
 from ascendkit.emulator.errors import EmulatorError, SourceError
 from ascendkit.emulator.mutants import Mutant
 from ascendkit.emulator.replay import Schedule
@@ -42,8 +42,10 @@ class Run:
 
 
 def check_by_default() -> bool:
-    """Whether the environment asks for judges at every launch (ASCENDKIT_EMULATOR_CHECK=1)."""
-    return os.environ.get("ASCENDKIT_EMULATOR_CHECK", "") not in ("", "0")
+    """Whether judges run at every launch: as ASCENDKIT_EMULATOR_CHECK says (1, 0); if it says
+    nothing, inside ``judged()`` only."""
+    given = os.environ.get("ASCENDKIT_EMULATOR_CHECK", "")
+    return given != "0" if given else judged.inside()
 
 
 class EmulatedKernel:

@@ -6,7 +6,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ascendkit.emulator import arguments, device, fresh, host, linemap, lowering_cache, toolchain
+from ascendkit.emulator import (
+    arguments,
+    device,
+    fresh,
+    host,
+    judged,
+    linemap,
+    lowering_cache,
+    toolchain,
+)
 from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, check_by_default
 from ascendkit.errors import bad_type, bad_value
@@ -126,6 +135,7 @@ class LoweredKernel:
                 raise
             finally:
                 self.findings += kernel.findings
+        judged.keep(self)
         outputs = [values[i] for i in self.result_idx]
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 

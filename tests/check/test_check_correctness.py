@@ -71,6 +71,24 @@ def test_each_kind_of_wrong_is_found(toy, seed, kind):
     assert got.status == "fail" and told in got.message
 
 
+@pytest.mark.emu
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_right_value_with_a_finding_fails_on_the_emulator(toy, seed, blocks, monkeypatch):
+    pytest.importorskip("tilelang")
+    monkeypatch.delenv("ASCENDKIT_EMULATOR_CHECK", raising=False)
+    text = ascend(
+        "from ascendkit.emulator.lowered import LoweredKernel",
+        "from tests.emulator.kernels.shared import scaled",
+        f"LoweredKernel(scaled(x.numel(), float(k), {blocks}))(x, out)",
+    )
+    op, case = toy("shared", ascend=text), Case("plain", {"n": 64, "k": 3})
+    got = run(op, seed, case)
+    assert got.status == ("pass" if blocks == 1 else "fail"), got
+    assert ("AK-RACE-008" in got.message and "main_kernel" in got.message) == (blocks == 2)
+    monkeypatch.setenv("ASCENDKIT_EMULATOR_CHECK", "0")
+    assert run(op, seed, case).status == "pass"
+
+
 @pytest.mark.parametrize("pattern", POISONS)
 def test_an_output_that_happens_to_look_like_poison_is_not_unwritten(pattern):
     def function(x, *, out, platform):
