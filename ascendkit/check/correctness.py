@@ -3,7 +3,8 @@
 Right means: the result agrees with the judge by the op's contract; every element of the output was
 written and nothing beside it; a second launch on the same buffers gives the same bits (where the
 contract says deterministic; the same by the contract elsewhere); inputs are untouched; the caller's
-``out`` is what comes back. The judge is the reference, and for the reference the op's oracle.
+``out`` is what comes back; the emulator's judges have no finding of severity error (unless
+``ASCENDKIT_EMULATOR_CHECK=0``). The judge is the reference, and for the reference the op's oracle.
 """
 
 from __future__ import annotations
@@ -83,11 +84,12 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     module, function = op.load(), public(op, case)
     allocate = getattr(module, "allocate", None)
     mine = copied(args, DEVICE_OF_PLATFORM[platform])
-    with _emulator_findings(platform) as found:
+    with _judged(platform) as kept:
         runs = Launches(function, module, mine, platform)
     judge, judged_by = _judge(op, platform, args)
     verdict = judge(runs.results[0])
-    faults = runs.faults(op.contract, verdict, judge) + _errors(found)
+    faults = runs.faults(op.contract, verdict, judge)
+    faults += kept.errors if kept else []
     if platform == "reference" and allocate is not None:
         # The reference makes its own outputs; traced programs are promised those of allocate.
         told = allocate(*mine)
@@ -95,24 +97,13 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     return _finding(faults, judged_by, verdict, runs.covered)
 
 
-def _emulator_findings(platform: str) -> AbstractContextManager[list[Any]]:
-    """What the emulator's judges find in the block; other platforms have none."""
+def _judged(platform: str) -> AbstractContextManager[Any]:
+    """Keeps what the emulator's judges find in the block; None on other platforms."""
     if platform != "emulator":
-        return nullcontext([])
+        return nullcontext()
     from ascendkit.emulator.judged import judged
 
     return judged()
-
-
-def _errors(findings: Sequence[Any]) -> list[str]:
-    """One line for each place with a finding of severity error."""
-    lines = [
-        f"{f.code} {f.title}: {f.kernel} line {f.here.line}, {f.space} {f.buffer} "
-        f"bytes {f.begin}..{f.end}: {f.detail}"
-        for f in findings
-        if f.severity == "error"
-    ]
-    return list(dict.fromkeys(lines))
 
 
 def _judge(op: Op, platform: str, args: tuple[Any, ...]) -> tuple[Callable[[Any], Verdict], str]:

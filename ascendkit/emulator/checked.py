@@ -39,6 +39,7 @@ class Checked:
         extra: regions that are no arguments.
         in_place: the kernel reads addresses from memory, so tensors cannot move.
         replay: pipes are drained in a random order.
+        suspects: after ``run``: reads of bytes that nobody wrote.
     """
 
     kernel: str
@@ -48,6 +49,7 @@ class Checked:
     extra: Sequence[Region] = ()
     in_place: bool = False
     replay: bool = False
+    suspects: int = 0
 
     def run(self) -> tuple[Failure | None, tuple[RawFinding, ...], tuple[Region, ...]]:
         """What stopped it, the findings, and the tensors as the findings' addresses mean them."""
@@ -69,6 +71,7 @@ class Checked:
             found += self._overruns(found)
             found += coverage.unwritten(self.kernel, self.memory, written)
             candidates = device.candidates()
+            self.suspects = len(candidates)
             if candidates:
                 found += self._reached(candidates, contents, written, unset)
         self.memory.finish(contents, written)

@@ -5,26 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ascendkit.emulator.findings.finding import Finding
+    from ascendkit.emulator.kernel import EmulatedKernel
 
-_kept: ContextVar[list[Finding] | None] = ContextVar("ascendkit_emulator_judged", default=None)
+
+@dataclass
+class Kept:
+    """What a block saw.
+
+    Attributes:
+        findings: of all its launches, in their order.
+        launches: of kernels, judged ones.
+        suspects: reads of bytes that nobody wrote, for which launches were repeated.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    launches: int = 0
+    suspects: int = 0
+
+    @property
+    def errors(self) -> list[str]:
+        """One line for each place with a finding of severity error."""
+        lines = [
+            f"{f.code} {f.title}: {f.kernel} line {f.here.line}, {f.space} {f.buffer} "
+            f"bytes {f.begin}..{f.end}: {f.detail}"
+            for f in self.findings
+            if f.severity == "error"
+        ]
+        return list(dict.fromkeys(lines))
+
+
+_kept: ContextVar[Kept | None] = ContextVar("ascendkit_emulator_judged", default=None)
 
 
 @contextmanager
-def judged() -> Iterator[list[Finding]]:
-    """Judge every launch of a lowered kernel inside the block; the list that it yields fills up.
+def judged() -> Iterator[Kept]:
+    """Judge every launch of a lowered kernel inside the block, and keep what is seen.
 
-    ``ASCENDKIT_EMULATOR_CHECK=0`` turns the judges off here too; the list stays empty then.
+    ``ASCENDKIT_EMULATOR_CHECK=0`` turns the judges off here too. What an inner block keeps, the
+    outer one keeps as well.
     """
-    found: list[Finding] = []
-    token = _kept.set(found)
+    kept = Kept()
+    outer = _kept.get()
+    token = _kept.set(kept)
     try:
-        yield found
+        yield kept
     finally:
         _kept.reset(token)
+        if outer is not None:
+            outer.findings += kept.findings
+            outer.launches += kept.launches
+            outer.suspects += kept.suspects
 
 
 def inside() -> bool:
@@ -32,12 +67,15 @@ def inside() -> bool:
     return _kept.get() is not None
 
 
-def keep(lowered: Any) -> None:
-    """Keep the findings of the last call of a LoweredKernel, if a block is open."""
-    found = _kept.get()
-    if found is None or not lowered.findings:
+def keep(kernel: EmulatedKernel, origins: Any) -> None:
+    """Keep what the judges saw in the last launch of ``kernel``, if a block is open."""
+    kept = _kept.get()
+    if kept is None:
         return
-    from ascendkit.emulator.findings.finding import Reader
+    kept.launches += 1
+    kept.suspects += kernel.suspects
+    if kernel.findings:
+        from ascendkit.emulator.findings.finding import Reader
 
-    reader = Reader(lowered.kernel_source, lowered.origins)
-    found += [reader.of_raw(r, lowered.kernel(r.kernel).regions) for r in lowered.findings]
+        reader = Reader(kernel.text, origins)
+        kept.findings += [reader.of_raw(f, kernel.regions) for f in kernel.findings]

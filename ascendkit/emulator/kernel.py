@@ -62,6 +62,8 @@ class EmulatedKernel:
         self._indirect = source.reads_pointers(text)
         self.findings: tuple[device.RawFinding, ...] = ()
         """Of the last launch, if it was checked."""
+        self.suspects = 0
+        """Reads of bytes that nobody wrote, in the last launch."""
         self.regions: tuple[device.Region, ...] = ()
         """The tensors of the last launch."""
 
@@ -147,7 +149,7 @@ class EmulatedKernel:
                 values[i] = int.from_bytes(tensors.scalar_bytes(p.ctype, arg), "little")
             slots[i] = ctypes.addressof(values) + 8 * i
         check = check_by_default() if check is None else check
-        self.findings, self.regions = (), tuple(regions)
+        self.findings, self.suspects, self.regions = (), 0, tuple(regions)
         module = self.compile(trace=trace > 0, raw=trace > 1 or check)
         if grid == 0:
             return 0.0
@@ -188,6 +190,7 @@ class EmulatedKernel:
                     replay=replay > 0,
                 )
                 failure, self.findings, self.regions = one.run()
+                self.suspects = one.suspects
             else:
                 failure = launch(regions, check=check)
                 fresh.forget(args)

@@ -118,7 +118,9 @@ class LoweredKernel:
         self.last_seconds, self.findings = 0.0, ()
         launch.setdefault("cores", _cores())
         launch.setdefault("check", _check())
-        if (check_by_default() if launch["check"] is None else launch["check"]) and not meta:
+        asked = launch["check"]
+        checks = (check_by_default() if asked is None else asked) and not meta
+        if checks:
             for i in self.result_idx:
                 fresh.mark(values[i], allocated=True)
         for call in self._host(packed):
@@ -135,7 +137,8 @@ class LoweredKernel:
                 raise
             finally:
                 self.findings += kernel.findings
-        judged.keep(self)
+                if checks:
+                    judged.keep(kernel, self.origins)
         outputs = [values[i] for i in self.result_idx]
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 

@@ -10,6 +10,7 @@ import torch
 
 pytest.importorskip("tile_kernels", reason="make environment brings tile-kernels 2.1.0")
 
+from ascendkit.emulator.judged import judged
 from tests.emulator.peer import tile_kernels
 
 pytestmark = pytest.mark.emu
@@ -19,6 +20,13 @@ pytestmark = pytest.mark.emu
 def tk():
     with tile_kernels() as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def no_finding():
+    with judged() as kept:
+        yield
+    assert not kept.errors
 
 
 @pytest.fixture
