@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 USAGE_ERROR = 2
-BASE_PACKAGES = ("hydra", "omegaconf", "rich", "yaml")
+BASE_PACKAGES = ("hydra", "omegaconf", "packaging", "rich", "yaml")
 HELP = ("-h", "--help", "help")
 
 

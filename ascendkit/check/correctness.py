@@ -23,7 +23,7 @@ from ascendkit.check.misuse import refusal
 from ascendkit.check.outcome import FAIL, PASS, Finding, Outcome, describe, failed, skipped
 from ascendkit.dispatch import DEVICE_OF_PLATFORM
 from ascendkit.errors import bad_value
-from ascendkit.op import Case, Op
+from ascendkit.op import FILE_OF_PLATFORM, Case, Op
 from ascendkit.schema import parse
 from ascendkit.testing.compare import compare
 from ascendkit.testing.draw import sub_seed
@@ -85,6 +85,8 @@ def _check(op: Op, platform: str, case: Case, seed: int) -> Finding:
     allocate = getattr(module, "allocate", None)
     mine = copied(args, DEVICE_OF_PLATFORM[platform])
     with _judged(platform) as kept:
+        # Not inside: a file that imports the op's allocate by name would keep the guarded one.
+        op.load(FILE_OF_PLATFORM[platform])
         runs = Launches(function, module, mine, platform)
     judge, judged_by = _judge(op, platform, args)
     verdict = judge(runs.results[0])

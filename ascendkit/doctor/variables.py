@@ -19,6 +19,7 @@ VARIABLES = {
     "ASCENDKIT_PLATFORM": Variable(
         "platform ops run on: reference, emulator, ascend or cuda", "device of the tensors"
     ),
+    "ASCENDKIT_EMULATOR_CHECK": Variable("1: every emulated launch is judged", "not judged"),
     "ASCENDKIT_COMMIT": Variable(
         "commit written into records, where the code is not a git checkout", "asked of git"
     ),

@@ -284,3 +284,10 @@ def test_a_value_check_that_tracing_turns_off_still_counts(toy, seed):
         run(op, seed, Case("nan", {"n": 4, "k": 1, "nan": True}, error="ValueError")).status
         == "pass"
     )
+
+
+def test_a_file_that_imports_allocate_by_name_keeps_the_real_one(toy, seed):
+    text = "def reference(x, k):\n    return allocate(x, k).copy_(x * k)\n"
+    op = toy("named", reference="from toy.named import allocate\n" + text)
+    assert run(op, seed, platform="reference").status == "pass"
+    assert op.load("reference").allocate is op.load().allocate
