@@ -161,6 +161,8 @@ def test_workers_say_nothing_on_our_output(
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from ascendkit.jit import Config, HostBackend, Runtime
+# A shell starts background jobs with SIGINT ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 environ = {"PATH": os.environ["PATH"], "T_JIT_CACHE_DIR": sys.argv[2]}
 runtime = Runtime(HostBackend(sys.argv[1]), Config("/", "T"), environ=environ)
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
