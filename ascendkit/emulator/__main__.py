@@ -121,6 +121,7 @@ def _pages(args: Any) -> int:
     from ascendkit.emulator import pages
 
     for path, text in pages.files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(path)
     return 0

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import ascendkit.emulator
+from ascendkit.emulator import pages
 from ascendkit.emulator.findings.codes import codes
+from ascendkit.emulator.findings.reference import FAMILIES
 
 pytestmark = pytest.mark.emu
 HERE = Path(ascendkit.emulator.__file__).parent
@@ -24,3 +26,11 @@ def test_every_code_that_is_emitted_is_listed_and_the_other_way_round():
     assert len(found) > 50  # a pattern that finds nothing would pass otherwise
     assert sorted(found - set(codes())) == [], "not in codes.yaml"
     assert sorted(set(codes()) - found) == [], "listed, and nobody emits them"
+
+
+def test_every_code_has_its_page_and_no_page_is_left_over():
+    root = HERE.parent.parent
+    written = {p for p in pages.files() if p.parent.name == "findings"}
+    assert written == set((root / "docs" / "findings").iterdir())
+    assert {root / c.page for c in codes().values()} < written
+    assert {c.split("-")[1] for c in codes()} == set(FAMILIES)
