@@ -17,3 +17,16 @@ def scaled(n, factor, blocks):
             T.copy(buf, y)
 
     return main
+
+
+def tiles(rows, blocks):
+    """y = x, a row of 64 floats a block."""
+
+    @T.prim_func
+    def main(x: T.Tensor((rows, 64), "float32"), y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(blocks) as row:
+            buf = T.alloc_shared((64,), "float32")
+            T.copy(x[row, :], buf)
+            T.copy(buf, y[row, :])
+
+    return main
