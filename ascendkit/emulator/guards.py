@@ -230,14 +230,18 @@ class Guarded:
         self, before: list[torch.Tensor | None], written: Sequence[Any], unset: Sequence[Any]
     ) -> list[int]:
         """Addresses of the first byte of each copy that is not as ``before``; bytes that had no
-        value and got none do not count, nor those known to have got nothing of use (``unset``)."""
+        value and got none do not count, nor those known to have got nothing of use (``unset``), nor
+        those outside of the tensors, which are a matter of bounds."""
         import torch
 
         found = []
         for g, old, bits, known in zip(self._groups, before, written, unset):
             if old is None:
                 continue
-            wrong = g.memory != old
+            inside = torch.zeros(len(g.memory), dtype=torch.bool)
+            for _, _, e in g.members:
+                inside[e.base - g.low : e.end - g.low] = True
+            wrong = (g.memory != old) & inside
             if known.any():
                 wrong &= torch.from_numpy(~known)
             if g.undefined is not None:
