@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ascendkit.emulator import judged
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, Run
 from ascendkit.errors import bad_type
 
@@ -42,7 +43,11 @@ def run(
         kernel = EmulatedKernel(text, name)
         if grid is None:
             raise ValueError("grid: got None, wanted the number of blocks to launch")
-        seconds = kernel.launch(args, grid=grid, cores=cores, **launch)
+        try:
+            seconds = kernel.launch(args, grid=grid, cores=cores, **launch)
+        finally:
+            if launch.get("check") is not False:
+                judged.keep(kernel, None)
         return Run(tuple(args), grid, seconds, kernel.kernel.name, findings=kernel.findings)
     lowered = source_or_kernel
     if not isinstance(lowered, LoweredKernel):
