@@ -47,6 +47,7 @@ demo-check: $(VENV)/.torch
 demo-lower: $(VENV)/.emu
 	@echo; echo "== 3/3  from TileLang to the Ascend 950, on this CPU =="
 	$(PY) examples/ascend_scale.py
+	$(PY) examples/ascend_missing_wait.py
 
 environment: $(VENV)/.dev $(VENV)/.npu $(VENV)/.peers
 
