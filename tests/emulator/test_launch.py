@@ -170,6 +170,31 @@ def test_an_unknown_form_of_an_instruction_is_named():
         emulator.run(text, torch.zeros(8), 8, grid=1)
 
 
+FAULT_AFTER_FAULTHANDLER = """
+import faulthandler, sys, torch
+from ascendkit import emulator
+source = sys.stdin.read()
+faulthandler.disable()
+for _ in range(2):
+    try:
+        emulator.run(source, torch.zeros(8), 8, grid=1)
+    except emulator.EmulatorError as error:
+        print(error.code)
+    faulthandler.enable()  # what a test runner does between tests
+"""
+
+
+def test_faults_are_exceptions_after_another_handler_was_installed():
+    done = subprocess.run(
+        [sys.executable, "-c", FAULT_AFTER_FAULTHANDLER],
+        input=SOURCE.replace("BODY", "*(float*)(long)(i + 4)"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["AK-BOUNDS-001"] * 2, done.stderr
+
+
 @pytest.mark.parametrize(
     "body, code",
     [

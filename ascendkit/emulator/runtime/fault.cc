@@ -87,12 +87,20 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     leave(signal == SIGFPE ? "AK-ARITH-001" : "AK-BOUNDS-001", message, address,
           program_counter(context));
   }
-  // Not ours: hand it to whoever was there before.
+  // Not ours: hand it to whoever was there before, but not in a circle.
+  static volatile sig_atomic_t handing_on = 0;
   struct sigaction& old = previous[signal];
-  if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
-  if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
-  sigaction(signal, &old, nullptr);
-  raise(signal);
+  bool again = handing_on;
+  handing_on = 1;
+  if (!again && old.sa_flags & SA_SIGINFO) {
+    old.sa_sigaction(signal, info, context);
+  } else if (!again && old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
+    old.sa_handler(signal);
+  } else {
+    ::signal(signal, SIG_DFL);
+    raise(signal);
+  }
+  handing_on = 0;
 }
 }  // namespace
 
@@ -117,15 +125,21 @@ void misaligned(const char* name, const void* p, uint32_t align) {
        align);
 }
 
+// At every launch: Python's faulthandler, which a test runner switches on and off, may have taken
+// the place of ours since the last one.
 void install_signal_handlers() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action = {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    for (int s : {SIGSEGV, SIGBUS, SIGFPE}) sigaction(s, &action, &previous[s]);
-  });
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> hold(mutex);
+  struct sigaction action = {}, now = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (int s : {SIGSEGV, SIGBUS, SIGFPE}) {
+    sigaction(s, nullptr, &now);
+    if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal) continue;
+    previous[s] = now;
+    sigaction(s, &action, nullptr);
+  }
 }
 
 void use_alternate_stack() {
