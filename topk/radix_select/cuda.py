@@ -145,8 +145,6 @@ def run(
 
 def kernel(dtype: str, layout: Plan, wide: bool, role: str, arch: str = "") -> Any:
     """The compiled kernel; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
-    # A share writes no indices: one program serves both widths.
-    wide = wide and role != "share"
     # A merge has an SM for itself.
     threads, residents = (1024, 1) if role == "merge" else (layout.threads, layout.residents)
     return _kernel(dtype, threads, layout.capacity, residents, wide, role, arch)
