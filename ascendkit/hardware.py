@@ -14,6 +14,11 @@ from typing import Any
 from ascendkit.data import resolve, table
 from ascendkit.errors import bad_value, unknown
 
+UB_BYTES = 248 * 1024
+"""What a kernel may use of an Ascend 950's Unified Buffer (TileKernels 2.1.0, config.py)."""
+UB_BYTES_SIMT = 216 * 1024
+"""The same with SIMT functions, whose data cache lies in it (the same file)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Device:

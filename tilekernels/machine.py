@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-UB_BYTES = 248 * 1024
-"""What a kernel without SIMT sections may use of an Ascend 950's Unified Buffer."""
-SIMT_UB_BYTES = 216 * 1024
-"""The same with SIMT sections."""
 BLOCK_BYTES = 32
 """Grain of the Unified Buffer: rows of a tile start at multiples of it."""
 WARP = 32

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ascendkit.emulator import records
-from ascendkit.emulator.device import RawFinding
 from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.mutants import SIMT, Mutant, instruction
 from ascendkit.emulator.records import PIPES, Record
 from ascendkit.emulator.repeat import Repeated
+from ascendkit.emulator.verdicts import RawFinding
 
 CODE = "AK-ADVICE-001"
 REPLAYS = 8

@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ascendkit.emulator import coverage, device, guards
-from ascendkit.emulator.device import Candidate, Failure, Poison, RawFinding, Region
+from ascendkit.emulator import coverage, guards, verdicts
+from ascendkit.emulator.device import Failure, Poison, Region
 from ascendkit.emulator.records import SPACES
+from ascendkit.emulator.verdicts import Candidate, RawFinding
 
 MOST_SUSPECTS = 16
 """Ranges that are tried one by one; of more, the rest is reported together."""
@@ -61,16 +62,16 @@ class Checked:
         self.views = self.memory.views(len(self.extra))
         self.memory.fill()
         failure = self._again(judged=True, check=True)
-        found = device.findings(self.kernel)
+        found = verdicts.findings(self.kernel)
         written, unset = (
-            [device.written(len(self.extra) + i, r.bytes, unset=u) for i, r in enumerate(own)]
+            [verdicts.written(len(self.extra) + i, r.bytes, unset=u) for i, r in enumerate(own)]
             for u in (False, True)
         )
         contents = self.memory.contents()
         if failure is None:
             found += self._overruns(found)
             found += coverage.unwritten(self.kernel, self.memory, written)
-            candidates = device.candidates()
+            candidates = verdicts.candidates()
             self.suspects = len(candidates)
             if candidates:
                 found += self._reached(candidates, contents, written, unset)
@@ -115,8 +116,8 @@ class Checked:
         unset: Sequence[Any],
     ) -> list[RawFinding]:
         self.threads = 0
-        before = _Before(contents, device.journal(), written, unset)
-        if not (device.order_matters() or self.replay):
+        before = _Before(contents, verdicts.journal(), written, unset)
+        if not (verdicts.order_matters() or self.replay):
             if self._effect(before, _Trial(Poison(1))) is None:
                 return []
         # Threads may have met in another order, and the judged build is another build: what counts
@@ -124,7 +125,7 @@ class Checked:
         self.threads = 1
         if self._try(_Trial(Poison()), judged=False) is not None:
             return []
-        before = _Before(self.memory.contents(), device.journal(), written, unset)
+        before = _Before(self.memory.contents(), verdicts.journal(), written, unset)
         first = self._effect(before, _Trial(Poison(1)))
         if first is None:
             return []
@@ -146,7 +147,7 @@ class Checked:
         failure = self._try(trial, judged=False)
         if failure is not None:
             return _Effect("AK-UNINIT-005", trial, failure.line, failure.message)
-        path = _first_difference(before.journal, device.journal())
+        path = _first_difference(before.journal, verdicts.journal())
         if path is not None:
             site, other, block, core = path
             where = f"block {block} {core}"
@@ -163,10 +164,10 @@ class Checked:
         site, detail, block, core, pipe = effect.site, effect.detail, c.block, c.core, "S"
         if effect.code == "AK-UNINIT-003":
             # Who wrote the byte that differs: once more, with a judge that looks at it.
-            device.watch(effect.address)
+            verdicts.watch(effect.address)
             self._try(effect.trial, judged=True, check=True)
-            device.findings()
-            site, block, core, pipe = device.watched() or (0, c.block, c.core, "S")
+            verdicts.findings()
+            site, block, core, pipe = verdicts.watched() or (0, c.block, c.core, "S")
             name, offset = self.memory.locate(effect.address)
             detail = f"{name}: byte {offset} depends on it"
         what = f"{len(suspects)} ranges together, the first" if len(suspects) > 1 else "range"

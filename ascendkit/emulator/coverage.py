@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ascendkit.emulator import fresh
-from ascendkit.emulator.device import RawFinding
+from ascendkit.emulator.verdicts import RawFinding
 
 
 def unwritten(kernel: str, memory: Any, written: Sequence[Any]) -> list[RawFinding]:

@@ -12,7 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator import checked, device, fresh, judged, mutants, source, tensors, toolchain
+from ascendkit.emulator import (
+    checked,
+    device,
+    fresh,
+    judged,
+    mutants,
+    source,
+    tensors,
+    toolchain,
+    verdicts,
+)
 from ascendkit.emulator.errors import EmulatorError, SourceError
 from ascendkit.emulator.mutants import Mutant
 from ascendkit.emulator.replay import Schedule
@@ -38,7 +48,7 @@ class Run:
     seconds: float
     kernel: str
     counts: dict[str, int] = field(default_factory=dict)
-    findings: tuple[device.RawFinding, ...] = ()
+    findings: tuple[verdicts.RawFinding, ...] = ()
 
 
 def check_by_default() -> bool:
@@ -60,7 +70,7 @@ class EmulatedKernel:
             raise unknown("kernel", name, found)
         self.kernel = found[name] if name is not None else next(iter(found.values()))
         self._indirect = source.reads_pointers(text)
-        self.findings: tuple[device.RawFinding, ...] = ()
+        self.findings: tuple[verdicts.RawFinding, ...] = ()
         """Of the last launch, if it was checked."""
         self.suspects = 0
         """Reads of bytes that nobody wrote, in the last launch."""
@@ -195,7 +205,7 @@ class EmulatedKernel:
                 failure = launch(regions, check=check)
                 fresh.forget(args)
                 if check:
-                    self.findings = tuple(device.findings(self.kernel.name))
+                    self.findings = tuple(verdicts.findings(self.kernel.name))
         seconds = time.perf_counter() - start
         if failure is not None:
             raise self._error(failure, module)

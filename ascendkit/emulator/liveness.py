@@ -30,7 +30,6 @@ class Live:
     bytes: int
     first: int = -1
     last: int = -1
-    reads_first: bool = False
     steps: list[int] = field(default_factory=list)
 
 
@@ -79,7 +78,6 @@ def analyse(function: Any, number: Callable[[Any], int]) -> Program:
             outside = len(inside) < len(live.steps)
             if outside or inside[0] in walk.reads.get(id(live), ()):
                 live.first, live.last = min(live.first, begin), max(live.last, end)
-        live.reads_first = live.steps[0] in walk.reads.get(id(live), ())
     return Program(walk.buffers, walk.numbers)
 
 

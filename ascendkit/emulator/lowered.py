@@ -8,13 +8,14 @@ from typing import Any
 
 from ascendkit.emulator import (
     arguments,
-    device,
     fresh,
     host,
     judged,
     linemap,
     lowering_cache,
+    origins,
     toolchain,
+    verdicts,
 )
 from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, check_by_default
@@ -54,9 +55,9 @@ def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> dict
                 return tilelang.lower(prim_func, target=target, enable_device_compile=False)
 
         with _lock, target:
-            artifact, origins = linemap.traced(prim_func, run, target)
+            artifact, lines = origins.traced(prim_func, run, target)
         text = {"source": artifact.kernel_source, "host": host.translate(artifact.host_mod)}
-        return {**text, **origins}
+        return {**text, **lines}
 
     name = lowering_cache.key(prim_func, configs)
     return lowering_cache.remember(toolchain.cache_root() / "lowered", name, make)
@@ -86,7 +87,7 @@ class LoweredKernel:
         self._kernels: dict[str, EmulatedKernel] = {}
         self._names = [_parameter_name(prim_func, p) for p in prim_func.params]
         self.last_seconds, self.last_grid = 0.0, 0
-        self.findings: tuple[device.RawFinding, ...] = ()
+        self.findings: tuple[verdicts.RawFinding, ...] = ()
         """Of all kernels of the last call, if it was checked."""
 
     def kernel(self, name: str) -> EmulatedKernel:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator.device import RawFinding
 from ascendkit.emulator.kernel import CORES, EmulatedKernel
+from ascendkit.emulator.verdicts import RawFinding
 from ascendkit.errors import bad_type
 
 

@@ -7,13 +7,12 @@ out in one. Gaps are zeroed in the Unified Buffer by a copy from a row of zeros 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.hardware import UB_BYTES
 from ascendkit.op import Case, Support
 
 if TYPE_CHECKING:
     import torch
 
-UB_BYTES = 248 * 1024
-"""What a kernel without SIMT sections may use of the Unified Buffer."""
 STAGES = 2
 TILE_BYTES = 64 * 1024
 ROOM = 4096

@@ -8,14 +8,15 @@ brings its biases and rows in, and adds them in order, 64 columns at a time, in 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.hardware import UB_BYTES
 from ascendkit.op import Case, Support
 
 if TYPE_CHECKING:
     import torch
 
 LANES = 64
-UB_BYTES = 240 * 1024
-"""Of the Unified Buffer; the rest is left to the compiler."""
+ROOM = 8 * 1024
+"""Of the Unified Buffer, left to the compiler."""
 STAGES = 2
 
 
@@ -60,7 +61,7 @@ def _vector_cores(out: "torch.Tensor") -> int:
 
 def columns(hidden: int, num_rows: int) -> int:
     """Columns of one step: all, or as many as fit with ``num_rows`` rows and a result."""
-    most = UB_BYTES // (STAGES * 2 * (num_rows + 1)) // LANES * LANES
+    most = (UB_BYTES - ROOM) // (STAGES * 2 * (num_rows + 1)) // LANES * LANES
     return min(-(-hidden // LANES) * LANES, most)
 
 

@@ -2,12 +2,12 @@
 
 A core brings a token's row (or a part of a long one) into the Unified Buffer once and writes it to
 every place the token has. Rows without an expert are written from zeros that were copied in before.
-Scales go the same way; transposed ones are scattered by SIMT threads, a thread a word.
 """
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.hardware import UB_BYTES
 from ascendkit.op import Case, Support
 from tilekernels.machine import BLOCK_BYTES, compile_ascend, grain, padded, vector_cores
 
@@ -67,7 +67,7 @@ def prim_func(words: int, width: int, num_topk: int, num_cores: int) -> Any:
     W, K, dtype = words, num_topk, f"int{8 * width}"
     part = part_words(words, width)
     parts = -(-W // part)
-    assert (STAGES + 1) * part * width + BLOCK_BYTES <= 248 * 1024
+    assert (STAGES + 1) * part * width + BLOCK_BYTES <= UB_BYTES
     N, X = T.dynamic("num_tokens, num_expanded_tokens")
 
     @T.prim_func

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 MIN_BULK_BYTES = 512
 """Shorter rows are moved through registers."""
-STAGE_BYTES = 16 * 1024
-"""Rows up to this size are held in two stages."""
 
 
 def supports(case: Case) -> Support:
@@ -38,9 +36,7 @@ def run(
 
 def plan(row_bytes: int, grain: int) -> Plan:
     """The layout for a row size and the alignment of rows."""
-    if grain == BULK and row_bytes >= MIN_BULK_BYTES:
-        return Plan(grain, True)
-    return Plan(grain, False)
+    return Plan(grain, grain == BULK and row_bytes >= MIN_BULK_BYTES)
 
 
 def words(rows: "torch.Tensor", layout: Plan) -> "torch.Tensor":

@@ -109,11 +109,6 @@ def _parts(row_bytes: int) -> tuple[int, int]:
     return -(-row_bytes // size), size
 
 
-def shared_bytes(row_bytes: int, plan: Plan) -> int:
-    """Shared memory of a bulk block: its rows and the zeros."""
-    return plan.stages * _parts(row_bytes)[1] + ZERO_BYTES
-
-
 def _plain_threads(row_bytes: int, grain: int) -> int:
     return min(256, -(-row_bytes // (grain * WARP)) * WARP)
 

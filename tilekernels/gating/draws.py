@@ -9,8 +9,6 @@ from ascendkit.testing import generator, normal, scores
 if TYPE_CHECKING:
     import torch
 
-OPTIONS = ("mask", "bias", "image", "unmapped", "fixed", "physical", "random", "scores")
-
 
 def options(p: dict[str, Any], seed: int) -> dict[str, Any]:
     """Tensors by argument name for ``p["options"]``; None where one is not asked for."""

@@ -9,8 +9,9 @@ twice.
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.hardware import UB_BYTES
 from ascendkit.op import Case, Support
-from tilekernels.machine import UB_BYTES, compile_ascend, padded, vector_cores
+from tilekernels.machine import compile_ascend, padded, vector_cores
 
 if TYPE_CHECKING:
     import torch

@@ -14,6 +14,7 @@ Longer rows keep their keys in the Unified Buffer, and a round walks over them.
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.hardware import UB_BYTES
 from ascendkit.op import Case, Support
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ LANES = 64
 """32-bit lanes of a vector register."""
 MAX_REGISTERS = 8
 """Score registers of a row; as many hold indices, and there are 32."""
-UB_BYTES = 248 * 1024
-"""What a kernel without SIMT sections may use of the Unified Buffer."""
 TILE_BYTES = 16 * 1024
 """Scores of one copy: long bursts, and tiles enough for every core."""
 STAGES = 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.hardware import UB_BYTES
 from ascendkit.op import Case, Support
 from topk.radix_select import ascend_program as programs
 from topk.radix_select import visit
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import torch
 
 MAX_ROW = 1 << 21
-UB_BYTES = 248 * 1024
-"""What a kernel without SIMT sections may use of the Unified Buffer."""
 MIN_SHARE = 16384
 """Elements of a row below which another core costs more than it saves."""
 MISSING = -1

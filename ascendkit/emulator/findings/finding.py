@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ascendkit.emulator.device import RawFinding, Region
+from ascendkit.emulator.device import Region
 from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.findings.codes import lookup
 from ascendkit.emulator.linemap import LineMap, Origin
+from ascendkit.emulator.verdicts import RawFinding
 
 ALL_SCHEDULES = "all schedules"
 ONE_RUN = "this run"

@@ -15,16 +15,12 @@ from ascendkit.emulator import liveness, source
 from ascendkit.emulator.linemap import LineMap, Origin
 
 KIB = 1024
-RESERVED = 8 * KIB
-"""Of the unified buffer of a 950, what kernels may not use (TileKernels, config.py: 248 KiB)."""
-SIMT_CACHE = 32 * KIB
-"""Of the unified buffer, the data cache of SIMT functions (the same file: 216 KiB)."""
 _ALIGN = 32
 
 
 def capacities(simt: bool = False) -> dict[str, dict[str, int]]:
     """Usable bytes by chip and memory. ``simt``: the kernel has SIMT functions."""
-    from ascendkit.hardware import device
+    from ascendkit.hardware import UB_BYTES, UB_BYTES_SIMT, device
 
     found: dict[str, dict[str, int]] = {}
     for title, key in (("950", "ascend_950pr"), ("A2/A3", "ascend_910b")):
@@ -33,7 +29,7 @@ def capacities(simt: bool = False) -> dict[str, dict[str, int]]:
             m: int(chip.get(f"{m.lower()}_kb")) * KIB for m in ("UB", "L1", "L0A", "L0B", "L0C")
         }
         if title == "950":
-            sizes["UB"] -= RESERVED + (SIMT_CACHE if simt else 0)
+            sizes["UB"] = UB_BYTES_SIMT if simt else UB_BYTES
         found[title] = sizes
     return found
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("tilelang")
 
-from ascendkit.emulator import linemap, samples
+from ascendkit.emulator import origins, samples
 from ascendkit.emulator.lowered import LoweredKernel, ascend_target
 from tests.emulator.kernels import attention, mixed, vector
 
@@ -120,8 +120,8 @@ def test_equal_functions_in_different_places_share_an_entry_and_keep_their_own_l
 
 def test_a_source_that_prints_otherwise_is_unknown():
     marked = "  ascendkit_origin(1005, 0);\n  a();\n"
-    assert linemap._read_marks(marked, "  a();\n", {}) == {1: (1005, True)}
-    assert linemap._read_marks(marked, "  b();\n", {}) == {}
+    assert origins.read_marks(marked, "  a();\n", {}) == {1: (1005, True)}
+    assert origins.read_marks(marked, "  b();\n", {}) == {}
 
 
 def test_offsets_have_names():
