@@ -10,9 +10,9 @@ import json
 import os
 from typing import Any
 
-from ascendkit.bench.environment import commit, device_name, environment
 from ascendkit.errors import bad_value
 from ep_comm.commands import show
+from ep_comm.commands.origin import origin
 from ep_comm.launch import BACKENDS, Pool, available
 from ep_comm.measure import Shape, measure
 from ep_comm.transport.torch_dist import DEVICE_OF
@@ -68,13 +68,13 @@ def _report(c: dict[str, Any], per_rank: list[list[dict[str, Any]]], ranks: int)
         records.append(
             {
                 "record": "ep_comm_bench", "backend": c["backend"], "ranks": ranks,
-                "scaleup_ranks": c["scaleup"] or ranks, "device": device_name(kind),
+                "scaleup_ranks": c["scaleup"] or ranks,
                 "link": "none: processes of one host" if kind == "cpu" else "see device",
                 "tokens": c["tokens"], "hidden": c["hidden"], "topk": c["topk"],
                 "experts": c["experts"], "fp8": c["fp8"], "routing": c["routing"],
                 **{k: v for k, v in slowest.items() if k != "rank"},
                 "method": f"slowest rank, median of {c['repeats']}, ranks start together",
-                "commit": commit(), "environment": environment(kind),
+                **origin(kind),
             }
         )  # fmt: skip
     if c["record"]:

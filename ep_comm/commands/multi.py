@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ascendkit import cli
-from ascendkit.bench.environment import commit, device_name, environment
 from ascendkit.errors import bad_value, unknown
 from ep_comm.commands import show
 from ep_comm.commands.bench import append
+from ep_comm.commands.origin import origin
 from ep_comm.contract import Spec, matrix
 from ep_comm.measure import Shape, measure
 from ep_comm.model.link import link_constants
@@ -57,8 +57,7 @@ class Run:
         self.rank = next(iter(self.groups.values())).rank
         self._size = next(iter(self.groups.values())).size
         self.about = {
-            "backend": c["backend"], "ranks": self._size,
-            "device": device_name(kind), "commit": commit(), "environment": environment(kind),
+            "backend": c["backend"], "ranks": self._size, **origin(kind),
         }  # fmt: skip
         self.times: list[dict[str, Any]] = []
 
