@@ -145,6 +145,7 @@ class EmulatedKernel:
         given: list[tuple[int, str, Any]] = []
         for i, (p, arg) in enumerate(zip(parameters, args)):
             if p.pointer and hasattr(arg, "data_ptr"):
+                tensors.check_width(p.name, p.ctype, arg)
                 if control and arg.device.type == "meta":
                     at = tensors.imagined(p.name, arg, regions)
                     values[i] = at.base

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,37 @@ from ascendkit.errors import bad_type
 
 if TYPE_CHECKING:
     import torch
+
+_FORMATS = {
+    "bool": "?",
+    "int8_t": "b",
+    "uint8_t": "B",
+    "int16_t": "h",
+    "uint16_t": "H",
+    "int": "i",
+    "int32_t": "i",
+    "uint32_t": "I",
+    "int64_t": "q",
+    "uint64_t": "Q",
+    "float": "f",
+    "double": "d",
+    "half": "e",
+}
+"""struct codes of the C types of parameters."""
+
+
+def check_width(name: str, ctype: str, tensor: torch.Tensor) -> None:
+    """A pointer to ``ctype`` takes elements of its width; bytes (int8, uint8, bool) may stand for
+    anything.
+
+    Raises:
+        TypeError: elements of another width.
+    """
+    code = "h" if ctype == "bfloat16_t" else _FORMATS.get(ctype)
+    size = tensor.element_size()
+    if code is not None and size not in (1, struct.calcsize(code)):
+        wanted = f"elements of {struct.calcsize(code)} bytes for {ctype}*"
+        raise TypeError(f"{name}: got {tensor.dtype}, wanted {wanted}")
 
 
 def region(name: str, tensor: torch.Tensor) -> Region:
@@ -43,31 +75,14 @@ def scalar_bytes(ctype: str, value: Any) -> bytes:
     Raises:
         TypeError: a type the kernel interface does not have.
     """
-    import struct
-
-    formats = {
-        "bool": "?",
-        "int8_t": "b",
-        "uint8_t": "B",
-        "int16_t": "h",
-        "uint16_t": "H",
-        "int": "i",
-        "int32_t": "i",
-        "uint32_t": "I",
-        "int64_t": "q",
-        "uint64_t": "Q",
-        "float": "f",
-        "double": "d",
-        "half": "e",
-    }
     if ctype == "bfloat16_t":
         import torch
 
         bits = torch.tensor(float(value), dtype=torch.bfloat16).view(torch.int16).item()
         return struct.pack("h6x", int(bits))
-    code = formats.get(ctype)
+    code = _FORMATS.get(ctype)
     if code is None:
-        raise TypeError(f"scalar parameter of type {ctype}: wanted one of {', '.join(formats)}")
+        raise TypeError(f"scalar parameter of type {ctype}: wanted one of {', '.join(_FORMATS)}")
     try:
         return struct.pack("<" + code, value).ljust(8, b"\0")
     except struct.error as error:

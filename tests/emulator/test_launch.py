@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -139,6 +140,28 @@ def test_source_text_runs():
     want = 2 * x
     result = emulator.run(SOURCE.replace("BODY", "buf[i] * 2.0f"), x, 100, grid=1)
     assert torch.equal(result.outputs[0], want) and result.kernel == "twice"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int16])
+def test_source_text_refuses_elements_of_another_width(dtype):
+    text = SOURCE.replace("BODY", "1.0f")
+    with pytest.raises(TypeError, match=r"x: got torch\.\w+, wanted elements of 4 bytes for float"):
+        emulator.run(text, torch.zeros(8, dtype=dtype), 8, grid=1)
+
+
+def test_a_host_without_a_compiler_says_what_to_install(tmp_path):
+    path = tmp_path / "twice.asc"
+    path.write_text(SOURCE.replace("BODY", "1.0f"))
+    command = [sys.executable, "-m", "ascendkit.emulator", "run", str(path), "--grid", "1"]
+    done = subprocess.run(
+        [*command, "--arg", "x=float32[8]=zeros", "--arg", "n=8"],
+        env={**os.environ, "PATH": str(tmp_path), "ASCENDKIT_JIT_CACHE_DIR": str(tmp_path / "c")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert "no C++ compiler" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
