@@ -29,6 +29,7 @@ RUNTIME_FILES = [
     "sync",
     "scheduler",
     "fault",
+    "deadline",
     "record",
     "raw",
     "judge/finding",

@@ -142,10 +142,10 @@ def test_source_text_runs():
     assert torch.equal(result.outputs[0], want) and result.kernel == "twice"
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int16])
-def test_source_text_refuses_elements_of_another_width(dtype):
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int16, torch.int32])
+def test_source_text_refuses_elements_of_another_type(dtype):
     text = SOURCE.replace("BODY", "1.0f")
-    with pytest.raises(TypeError, match=r"x: got torch\.\w+, wanted elements of 4 bytes for float"):
+    with pytest.raises(TypeError, match=r"x: got \w+, wanted float32 for float\*"):
         emulator.run(text, torch.zeros(8, dtype=dtype), 8, grid=1)
 
 
@@ -244,12 +244,29 @@ def test_faults_are_exceptions(body, code):
     emulator.run(SOURCE.replace("BODY", "1.0f"), torch.zeros(8), 8, grid=1)
 
 
-def test_an_endless_kernel_ends_at_its_limit():
-    body = "({ while (asc_load_dev((uint32_t*)x) == 0) {} 1.0f; })"
+@pytest.mark.parametrize(
+    "body",
+    [
+        "({ while (asc_load_dev((uint32_t*)x) == 0) {} 1.0f; })",
+        '({ while (n) { asm volatile(""); } 1.0f; })',
+        "({ while (n) asc_sync_pipe(PIPE_ALL); 1.0f; })",
+        "({ while (n) { asc_sync_notify(PIPE_V, PIPE_S, static_cast<event_t>(0)); "
+        "asc_sync_wait(PIPE_V, PIPE_S, static_cast<event_t>(0)); } 1.0f; })",
+    ],
+    ids=["polls", "scalar", "barrier", "event"],
+)
+def test_an_endless_kernel_ends_at_its_limit(body):
     start = time.perf_counter()
     with pytest.raises(EmulatorError, match="time limit"):
         emulator.run(SOURCE.replace("BODY", body), torch.zeros(8), 8, grid=1, timeout_s=0.5)
     assert time.perf_counter() - start < 30
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_a_time_limit_is_not_negative(seconds):
+    with pytest.raises(ValueError, match=r"timeout_s: got .*, wanted 0"):
+        text = SOURCE.replace("BODY", "1.0f")
+        emulator.run(text, torch.zeros(8), 8, grid=1, timeout_s=seconds)
 
 
 @pytest.mark.parametrize("grid, cores", [(-1, 32), (1, 0), (1, 5000)])

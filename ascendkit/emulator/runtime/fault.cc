@@ -14,30 +14,6 @@ struct sigaction previous[64];
 constexpr const char* kNeedsData =
     "scalar code reads data: its control flow may depend on values, which mode control has not";
 
-[[noreturn]] void leave(const char* code, const char* message, uint64_t address, uint64_t pc) {
-  Launch& launch = *worker->launch;
-  Core& c = core();
-  bool first = !launch.aborted.exchange(true);
-  if (first) {
-    Report& r = launch.report;
-    std::snprintf(r.code, sizeof r.code, "%s", code);
-    std::snprintf(r.message, sizeof r.message, "%s", message);
-    r.site = site, r.block = c.block->index, r.sub = c.sub, r.aic = c.aic;
-    r.address = address, r.pc = pc;
-  }
-  release_atomics();
-  siglongjmp(worker->escape, 1);
-}
-
-uint64_t program_counter(void* context) {
-  auto* uc = static_cast<ucontext_t*>(context);
-#if defined(__x86_64__)
-  return uint64_t(uc->uc_mcontext.gregs[REG_RIP]);
-#else
-  return uint64_t(uc->uc_mcontext.pc);
-#endif
-}
-
 const char* describe(int signal, uint64_t address, char* text, size_t size) {
   if (signal == SIGFPE) return "integer division by zero";
   Core& c = core();
@@ -103,6 +79,30 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   handing_on = 0;
 }
 }  // namespace
+
+void leave(const char* code, const char* message, uint64_t address, uint64_t pc) {
+  Launch& launch = *worker->launch;
+  Core& c = core();
+  bool first = !launch.aborted.exchange(true);
+  if (first) {
+    Report& r = launch.report;
+    std::snprintf(r.code, sizeof r.code, "%s", code);
+    std::snprintf(r.message, sizeof r.message, "%s", message);
+    r.site = site, r.block = c.block->index, r.sub = c.sub, r.aic = c.aic;
+    r.address = address, r.pc = pc;
+  }
+  release_atomics();
+  siglongjmp(worker->escape, 1);
+}
+
+uint64_t program_counter(void* context) {
+  auto* uc = static_cast<ucontext_t*>(context);
+#if defined(__x86_64__)
+  return uint64_t(uc->uc_mcontext.gregs[REG_RIP]);
+#else
+  return uint64_t(uc->uc_mcontext.pc);
+#endif
+}
 
 void fail(const char* code, const char* format, ...) {
   char text[1900];

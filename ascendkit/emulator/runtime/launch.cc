@@ -9,6 +9,7 @@ using namespace ak;
 extern "C" AK_API int ak_launch(const Spec* spec, Report* report) {
   install_signal_handlers();
   Launch launch{*spec, *report};
+  prepare_deadline(launch);
   launch.by_kind[1].assign(launch.cores_of(true), nullptr);
   launch.by_kind[0].assign(launch.cores_of(false), nullptr);
   judge::on_launch_start(launch);

@@ -202,6 +202,7 @@ void run_worker(Launch& launch) {
   use_alternate_stack();
   auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(launch.spec.timeout_s);
+  Deadline timer(launch);
   uint64_t idle_polls = 0;
   if (sigsetjmp(self.escape, 1) == 0) {
     while (!launch.aborted) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <setjmp.h>
+#include <time.h>
 
 #include <atomic>
 #include <deque>
@@ -161,8 +162,17 @@ struct Launch {
   std::vector<Core*> by_kind[2];  // [vector, cube], by index
   std::vector<int> inter[2][kFlags];
   judge::States judges;
+  uint64_t text_begin = 0, text_end = 0;  // machine code of the kernel, if there is a time limit
   uint32_t cores_of(bool aic) const;
 };
+// Ends a worker's core that does not return before the time limit.
+struct Deadline {
+  explicit Deadline(const Launch& launch);
+  ~Deadline();
+  timer_t timer;
+  bool armed = false;
+};
+void prepare_deadline(Launch& launch);
 
 struct Worker {
   Launch* launch = nullptr;
@@ -194,6 +204,8 @@ void release_atomics();            // on failure: a jump out of an atomic runs n
 void abandon_threads(Core& core);  // gives back the stacks of SIMT threads after a failure
 uint32_t slot_index(const Slot* s);
 void install_signal_handlers();
+[[noreturn]] void leave(const char* code, const char* message, uint64_t address, uint64_t pc);
+uint64_t program_counter(void* context);
 void use_alternate_stack();
 
 }  // namespace ak
