@@ -60,7 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     advise.add_argument("--kernel", help="which kernel, if the file has several")
     advise.add_argument("--arg", action="append", default=[], metavar="[NAME=]VALUE", help="as run")
     command.add(commands)
-    args = parser.parse_args(argv)
+    args, rest = parser.parse_known_args(argv)
+    # argparse takes positional arguments in one run only; key=value may stand anywhere.
+    settings = [text for text in rest if "=" in text and not text.startswith("-")]
+    if settings != rest or (rest and not hasattr(args, "settings")):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if settings:
+        args.settings = [*args.settings, *settings]
     todo = {"run": _run, "pages": _pages, "names": _names, "demo": _demo, "bench": _bench}
     todo["advise"] = _advise
     todo |= {"check": command.check, "fits": command.fits, "lint": command.lint}
@@ -103,7 +109,7 @@ def _run(args: Any) -> int:
 
             args.save.mkdir(parents=True, exist_ok=True)
             numpy.save(args.save / f"{parameter.name}.npy", value.float().numpy())
-    return 0
+    return command.told(kernel) if kernel.findings else 0
 
 
 def _advise(args: Any) -> int:

@@ -33,6 +33,11 @@ def parse(texts: Sequence[str], parameters: Sequence[Parameter]) -> list[Any]:
     missing = [n for n in names if n not in given]
     if missing:
         raise ValueError(f"missing arguments: {', '.join(missing)}")
+    for p in parameters:
+        if p.pointer and isinstance(given[p.name], (int, float)):
+            raise bad_value(
+                f"argument {p.name}", given[p.name], "a tensor", f"{p.name}=float32[128]=randn"
+            )
     return [given[n] for n in names]
 
 

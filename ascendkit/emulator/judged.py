@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,6 +40,10 @@ class Kept:
         return list(dict.fromkeys(lines))
 
 
+class FindingsWarning(UserWarning):
+    """A judged launch has findings, and nobody was there to take them."""
+
+
 _kept: ContextVar[Kept | None] = ContextVar("ascendkit_emulator_judged", default=None)
 
 
@@ -67,15 +72,23 @@ def inside() -> bool:
     return _kept.get() is not None
 
 
-def keep(kernel: EmulatedKernel, origins: Any) -> None:
-    """Keep what the judges saw in the last launch of ``kernel``, if a block is open."""
-    kept = _kept.get()
-    if kept is None:
-        return
-    kept.launches += 1
-    kept.suspects += kernel.suspects
-    if kernel.findings:
-        from ascendkit.emulator.findings.finding import Reader
+def keep(kernel: EmulatedKernel, origins: Any, *, read: bool) -> None:
+    """Keep what the judges saw in the last launch of ``kernel``, if a block is open.
 
-        reader = Reader(kernel.text, origins)
-        kept.findings += [reader.of_raw(f, kernel.regions) for f in kernel.findings]
+    Without a block it is a ``FindingsWarning``, unless the caller asked for this check
+    (``read``) and so reads the findings of the launch.
+    """
+    from ascendkit.emulator.findings.finding import Reader
+
+    reader = Reader(kernel.text, origins)
+    found = [reader.of_raw(f, kernel.regions) for f in kernel.findings]
+    kept = _kept.get()
+    if kept is not None:
+        kept.launches += 1
+        kept.suspects += kernel.suspects
+        kept.findings += found
+    elif not read and any(f.severity in ("error", "warning") for f in found):
+        from ascendkit.emulator.findings import render
+
+        text = f"{kernel.kernel.name}: {render.summary(found)}\n{render.plain(found)}"
+        warnings.warn(text, FindingsWarning, stacklevel=2)

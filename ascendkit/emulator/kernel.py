@@ -136,6 +136,8 @@ class EmulatedKernel:
             raise bad_value("grid", grid, "0..1048576 blocks")
         if not 1 <= cores <= 1024:
             raise bad_value("cores", cores, "1..1024 AI cores", CORES)
+        if not timeout_s >= 0:
+            raise bad_value("timeout_s", timeout_s, "0 (no limit) or more seconds", 0)
         if schedule is not None:
             order = Schedule.load(schedule).options(self.text, args)
             replay, threads = order["replay"], order["threads"]
@@ -145,7 +147,7 @@ class EmulatedKernel:
         given: list[tuple[int, str, Any]] = []
         for i, (p, arg) in enumerate(zip(parameters, args)):
             if p.pointer and hasattr(arg, "data_ptr"):
-                tensors.check_width(p.name, p.ctype, arg)
+                tensors.check_dtype(p.name, p.ctype, arg)
                 if control and arg.device.type == "meta":
                     at = tensors.imagined(p.name, arg, regions)
                     values[i] = at.base

@@ -118,6 +118,7 @@ class LoweredKernel:
         packed = [arguments.pack(n, v, meta=meta) for n, v in zip(self._names, values)]
         self.last_seconds, self.findings = 0.0, ()
         launch.setdefault("cores", _cores())
+        read = launch.get("check") is True
         launch.setdefault("check", _check())
         asked = launch["check"]
         checks = (check_by_default() if asked is None else asked) and not meta
@@ -139,7 +140,7 @@ class LoweredKernel:
             finally:
                 self.findings += kernel.findings
                 if checks:
-                    judged.keep(kernel, self.origins)
+                    judged.keep(kernel, self.origins, read=read)
         outputs = [values[i] for i in self.result_idx]
         return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 

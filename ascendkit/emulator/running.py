@@ -47,8 +47,10 @@ def run(
             seconds = kernel.launch(args, grid=grid, cores=cores, **launch)
         finally:
             if launch.get("check") is not False:
-                judged.keep(kernel, None)
+                judged.keep(kernel, None, read=launch.get("check") is True)
         return Run(tuple(args), grid, seconds, kernel.kernel.name, findings=kernel.findings)
+    if grid is not None:
+        raise ValueError(f"grid: got {grid}, wanted none: a TileLang function has its own")
     lowered = source_or_kernel
     if not isinstance(lowered, LoweredKernel):
         if not hasattr(source_or_kernel, "buffer_map"):

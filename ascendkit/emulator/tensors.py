@@ -30,18 +30,25 @@ _FORMATS = {
 """struct codes of the C types of parameters."""
 
 
-def check_width(name: str, ctype: str, tensor: torch.Tensor) -> None:
-    """A pointer to ``ctype`` takes elements of its width; bytes (int8, uint8, bool) may stand for
-    anything.
+_FLOATS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16_t": "bfloat16"}
+
+
+def check_dtype(name: str, ctype: str, tensor: torch.Tensor) -> None:
+    """A pointer to ``ctype`` takes elements of that type, an integer one both signs; bytes (int8,
+    uint8, bool, 8-bit floats) may stand for anything.
 
     Raises:
-        TypeError: elements of another width.
+        TypeError: another floating-point format, an integer for a float, or another width.
     """
-    code = "h" if ctype == "bfloat16_t" else _FORMATS.get(ctype)
-    size = tensor.element_size()
-    if code is not None and size not in (1, struct.calcsize(code)):
-        wanted = f"elements of {struct.calcsize(code)} bytes for {ctype}*"
-        raise TypeError(f"{name}: got {tensor.dtype}, wanted {wanted}")
+    got, size = str(tensor.dtype).removeprefix("torch."), tensor.element_size()
+    if size == 1 or ctype not in {*_FORMATS, *_FLOATS}:
+        return
+    if ctype in _FLOATS:
+        if got != _FLOATS[ctype]:
+            raise TypeError(f"{name}: got {got}, wanted {_FLOATS[ctype]} for {ctype}*")
+    elif tensor.is_floating_point() or size != struct.calcsize(_FORMATS[ctype]):
+        bits = 8 * struct.calcsize(_FORMATS[ctype])
+        raise TypeError(f"{name}: got {got}, wanted integers of {bits} bits for {ctype}*")
 
 
 def region(name: str, tensor: torch.Tensor) -> Region:

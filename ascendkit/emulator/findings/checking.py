@@ -11,7 +11,7 @@ from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.findings import render
 from ascendkit.emulator.findings.finding import ONE_RUN, Finding, Reader
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, Run
-from ascendkit.errors import bad_type
+from ascendkit.errors import bad_type, bad_value
 
 
 class FindingsError(RuntimeError):
@@ -39,12 +39,13 @@ class CheckResult:
 
     @property
     def ok(self) -> bool:
-        """No finding of severity error."""
-        return not any(f.severity == "error" for f in self.findings)
+        """The launch ended, without a finding of severity error."""
+        return self.run is not None and not any(f.severity == "error" for f in self.findings)
 
     def raise_on_findings(self, severities: Sequence[str] = ("error",)) -> CheckResult:
-        """Raise FindingsError if there is a finding of one of ``severities``; else return self."""
-        if any(f.severity in severities for f in self.findings):
+        """Raise FindingsError if the launch did not end or there is a finding of one of
+        ``severities``; else return self."""
+        if self.run is None or any(f.severity in severities for f in self.findings):
             raise FindingsError(self)
         return self
 
@@ -91,6 +92,8 @@ def check(
         ValueError, TypeError: arguments do not fit.
         FindingsError: only with ``raise_on_findings``.
     """
+    if replays < 0:
+        raise bad_value("replays", replays, "0 or more further launches", 0)
     launch = {"timeout_s": 60.0, **launch, "cores": cores, "check": True}
     try:
         subject = _Subject.of(kernel_or_source, grid, name)
@@ -145,6 +148,8 @@ class _Subject:
             return cls(kernel.text, _blocks(grid), kernel=kernel)
         if isinstance(given, EmulatedKernel):
             return cls(given.text, _blocks(grid), kernel=given)
+        if grid is not None:
+            raise ValueError(f"grid: got {grid}, wanted none: a TileLang function has its own")
         if not isinstance(given, LoweredKernel):
             if not hasattr(given, "buffer_map"):
                 raise bad_type("kernel", given, "source text, a path or a prim_func")

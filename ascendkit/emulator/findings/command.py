@@ -60,7 +60,7 @@ def check(args: Any) -> int:
     if _is_source(args.subject):
         text = Path(args.subject).read_text()
         if not _readable(text):
-            return _print(run(text, grid=0).findings, output)
+            return _result(run(text, grid=0), output)
         kernel = EmulatedKernel(text, args.kernel)
         values = parse(args.arg, kernel.kernel.parameters)
         if args.grid is None:
@@ -69,10 +69,10 @@ def check(args: Any) -> int:
     else:
         lowered = LoweredKernel(load(args.subject, settings))
         names = [Parameter(n, "", True) for n in lowered._names]
-        result = run(lowered, *parse(args.arg, names), **options)
+        result = run(lowered, *parse(args.arg, names), grid=args.grid, **options)
     if result.run is not None and output == "table":
         print(f"{result.run.kernel}: {result.run.grid} blocks, {result.run.seconds:.2f} s here")
-    return _print(result.findings, output)
+    return _result(result, output)
 
 
 def lint(args: Any) -> int:
@@ -187,7 +187,19 @@ def _settings(texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
     return output, found
 
 
+def told(kernel: Any) -> int:
+    """Print what the judges found in the last launch of a source's kernel; the exit code."""
+    from ascendkit.emulator.findings.finding import Reader
+
+    reader = Reader(kernel.text)
+    return _print([reader.of_raw(f, kernel.regions) for f in kernel.findings], "table")
+
+
 # ---- output --------------------------------------------------------------------------------------
+
+
+def _result(result: Any, output: str) -> int:
+    return max(_print(result.findings, output), int(not result.ok))
 
 
 def _print(findings: Sequence[Any], output: str) -> int:
