@@ -27,8 +27,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +46,12 @@ FILE_OF_PLATFORM = {
     "ascend": "ascend",
     "cuda": "cuda",
 }
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """A budget asks thousands of times for the parameters of a few formulas."""
+    return inspect.signature(function).parameters
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,7 @@ class Op:
     def cost(self, **params: Any) -> Cost:
         """Cost of one call; ValueError for a parameter the formula does not know or needs."""
         fn = self.load("cost").cost
-        legal = inspect.signature(fn).parameters
+        legal = _parameters(fn)
         for name in params:
             if name not in legal:
                 raise unknown(f"{self.name}.cost parameter", name, legal)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ascendkit.budget.attended import attended
 from ascendkit.budget.call import Call, linear
@@ -66,7 +65,7 @@ def _shared_cache(m: Model, layer: Layer, p: Plan, scaleup_ranks: int) -> Iterat
 
 def _branch(name: str, *calls: Call) -> Iterator[Call]:
     """Calls that may run beside those of other branches."""
-    return (replace(c, branch=name) for c in calls)
+    return (c.placed(branch=name) for c in calls)
 
 
 def _cache_write(rows: int, hidden: int, entry_bytes: int) -> Call:

@@ -44,6 +44,18 @@ class Call:
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", (self.op, *sorted(self.params.items())))
 
+    def placed(
+        self, *, count: float | None = None, role: str | None = None, branch: str | None = None
+    ) -> Call:
+        """The same call elsewhere in the step. A budget makes thousands of these, and the key of
+        their parameters stays what it is: ``dataclasses.replace`` would sort them anew."""
+        made = object.__new__(Call)
+        made.__dict__.update(self.__dict__)
+        for name, value in (("count", count), ("role", role), ("branch", branch)):
+            if value is not None:
+                made.__dict__[name] = value
+        return made
+
     @property
     def cost(self) -> Cost:
         """Cost of one call."""

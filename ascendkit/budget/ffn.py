@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -47,10 +46,10 @@ def moe(
         topk_groups=m.topk_group,
     )
     yield from (
-        replace(c, branch="shared")
+        c.placed(branch="shared")
         for c in dense(m, p, ws, rows, "shared expert", "shared_gate_up", "shared_down", 1)
     )
-    yield from (replace(c, branch="routed") for c in _routed(m, p, ws, all_rows, wire))
+    yield from (c.placed(branch="routed") for c in _routed(m, p, ws, all_rows, wire))
 
 
 def _routed(

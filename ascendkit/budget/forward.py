@@ -38,14 +38,14 @@ def forward(m: Model, p: Plan, scaleup_ranks: int) -> list[Call]:
 
 def merged(found: Iterable[Segment], p: Plan) -> list[Call]:
     """Calls of the segments with their counts in one pass, a mean over pipeline ranks."""
-    return [replace(c, count=c.count * s.times / p.pp) for s in found for c in s.calls]
+    return [c.placed(count=c.count * s.times / p.pp) for s in found for c in s.calls]
 
 
 def segments(m: Model, p: Plan, scaleup_ranks: int) -> list[Segment]:
     """The same pass, in the order it runs."""
     found = []
     for (layer, rows), at in _grouped(m, p).items():
-        calls = (replace(c, role=layer.role) for c in _layer(m, layer, p, rows, scaleup_ranks))
+        calls = (c.placed(role=layer.role) for c in _layer(m, layer, p, rows, scaleup_ranks))
         found.append(Segment(f"layer {layer.role}", tuple(calls), len(at), tuple(at)))
     found += [
         Segment("embedding", tuple(_entry(m, p)), 1),
@@ -55,7 +55,7 @@ def segments(m: Model, p: Plan, scaleup_ranks: int) -> list[Segment]:
     if p.mtp:
         passes = p.mtp if p.phase == "decode" else 1
         drafted = replace(p, seq=1) if p.phase == "decode" else p
-        calls = (replace(c, role="mtp") for c in _mtp(m, drafted, scaleup_ranks))
+        calls = (c.placed(role="mtp") for c in _mtp(m, drafted, scaleup_ranks))
         found.append(Segment("draft", tuple(calls), passes))
     if p.pp > 1:
         width = m.hidden_size * max(m.hc_mult, 1)
@@ -176,7 +176,7 @@ def _truncated_source(m: Model, p: Plan) -> list[Call]:
     rows = p.tokens - p.batch * m.decoder_prefill_tokens // p.cp
     entry_bytes = m.kv_entry_bytes + m.index_key_bytes
     ws = layer_weights(m, source)
-    return [replace(c, role=source.role) for c in index_cache(m, source, ws, rows, entry_bytes)]
+    return [c.placed(role=source.role) for c in index_cache(m, source, ws, rows, entry_bytes)]
 
 
 def _mtp(m: Model, p: Plan, scaleup_ranks: int) -> Iterator[Call]:

@@ -118,14 +118,14 @@ def test_a_thousand_plans_take_less_than_twenty_seconds_of_one_core(capsys):
     main([*DECODE, "action=sweep", "over=[batch=1|2]", "output=json"])
     capsys.readouterr()
     spent = []
-    for first in range(8, 48, 10):
-        batches = "|".join(str(b) for b in range(first, first + 10))
+    for first in (8, 48, 88):
+        batches = "|".join(str(b) for b in range(first, first + 40))
         began = time.process_time()
         assert main([*DECODE, "action=sweep", f"over=[batch={batches}]", "output=json"]) == 0
         spent.append(time.process_time() - began)
-        assert len(capsys.readouterr().out.splitlines()) == 10
+        assert len(capsys.readouterr().out.splitlines()) == 40
     # The quietest sweep: a neighbour on the core's other thread doubles the processor time.
-    assert min(spent) * 1000 / 10 < 20
+    assert min(spent) * 1000 / 40 < 20
 
 
 def test_pareto_keeps_what_nothing_beats():
