@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ascendkit.jit import Config, HostBackend, Runtime
+from ascendkit.jit import Config, HostBackend, Runtime, disk
 
 from .fakes import FakeCompiler
 
@@ -77,3 +77,9 @@ def leftovers(runtime: Runtime[Any, Any]) -> list[str]:
     return sorted(
         p.name for d in ("tmp", "lock") if (root / d).exists() for p in (root / d).iterdir()
     )
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk cache that waits for late files in microseconds."""
+    monkeypatch.setattr(disk, "RETRY_DELAYS_S", (0.0001,) * 5)
