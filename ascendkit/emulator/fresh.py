@@ -7,6 +7,7 @@ launch has written it.
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     import torch
 
 ONES = 0xFF
-LARGE = 0x7B
-"""First byte of the other poison, runtime/memory.cc."""
 
 
 @dataclass
@@ -111,14 +110,14 @@ def forget(values: Any) -> None:
             _known.pop(value.untyped_storage().data_ptr(), None)
 
 
-def pattern(address: int, size: int, kind: int) -> torch.Tensor:
-    """``size`` bytes of poison for memory at ``address``."""
-    import torch
+def poison(memory: Any, where: Any, kind: int) -> None:
+    """Gives bytes of ``memory`` poison of that kind, those for which ``where`` is not 0 (arrays of
+    bytes)."""
+    from ascendkit.emulator import toolchain
 
-    if kind == 0:
-        return torch.full((size,), ONES, dtype=torch.uint8)
-    words = (torch.arange(address, address + size) // 4) % 2
-    return (LARGE + 0x80 * (words != int(kind == 2))).to(torch.uint8)
+    function = toolchain.symbol("ak_poison")
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32]
+    function(memory.ctypes.data, where.ctypes.data, memory.size, kind)
 
 
 @contextmanager

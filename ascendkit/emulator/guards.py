@@ -106,7 +106,8 @@ class _Group:
         at = self.buffer.data_ptr() + GUARD
         self.start = GUARD + (first - (at + first - low)) % ALIGN
         self.base = self.buffer.data_ptr() + self.start
-        self.buffer.fill_(PATTERN)
+        for part, _ in self._around():
+            part.fill_(PATTERN)
 
     @property
     def memory(self) -> torch.Tensor:
@@ -145,12 +146,23 @@ class _Group:
             self.rows(mask, e).fill_(False)
         return mask
 
-    def changed(self) -> Iterator[int]:
-        """Offsets, from the start of the region, of changed bytes that belong to no tensor."""
+    def _around(self) -> tuple[tuple[torch.Tensor, int], ...]:
+        """The guard bytes on both sides, with the offsets of their first in the region."""
         assert self.buffer is not None
         end = self.start + self.bytes
-        around = (self.buffer[: self.start], -self.start), (self.buffer[end:], self.bytes)
-        for part, shift in around:
+        return (self.buffer[: self.start], -self.start), (self.buffer[end:], self.bytes)
+
+    def fill(self, poison: int) -> None:
+        """Copies the tensors in; bytes that have no value get poison of that kind."""
+        # By numpy: torch's threads wait for each other, which a busy host makes slow.
+        memory = self.memory.numpy()
+        memory[:] = self.source.numpy()
+        if self.undefined is not None:
+            fresh.poison(memory, self.undefined, poison)
+
+    def changed(self) -> Iterator[int]:
+        """Offsets, from the start of the region, of changed bytes that belong to no tensor."""
+        for part, shift in self._around():
             wrong = part != PATTERN
             if bool(wrong.any()):
                 yield from (int(i) + shift for i in wrong.nonzero())
@@ -212,42 +224,34 @@ class Guarded:
         """Copies the tensors in. Bytes that have no value get poison, of region ``only`` alone if
         that is given."""
         for i, g in enumerate(self._groups):
-            if not g.moved:
-                continue
-            g.memory.copy_(g.source)
-            if g.undefined is not None:
-                import torch
+            if g.moved:
+                g.fill(poison if only is None or only == i else 0)
 
-                kind = poison if only is None or only == i else 0
-                mask = torch.from_numpy(g.undefined).bool()
-                g.memory[mask] = fresh.pattern(g.base, g.bytes, kind)[mask]
-
-    def contents(self) -> list[torch.Tensor | None]:
-        """What is in the copies now."""
-        return [g.memory.clone() if g.moved else None for g in self._groups]
+    def contents(self) -> list[Any]:
+        """What is in the copies now, an array of bytes each; None for what is in place."""
+        return [g.memory.numpy().copy() if g.moved else None for g in self._groups]
 
     def differing(
-        self, before: list[torch.Tensor | None], written: Sequence[Any], unset: Sequence[Any]
+        self, before: list[Any], written: Sequence[Any], unset: Sequence[Any]
     ) -> list[int]:
         """Addresses of the first byte of each copy that is not as ``before``; bytes that had no
         value and got none do not count, nor those known to have got nothing of use (``unset``), nor
         those outside of the tensors, which are a matter of bounds."""
-        import torch
+        import numpy as np
 
         found = []
         for g, old, bits, known in zip(self._groups, before, written, unset):
-            if old is None:
+            if old is None or np.array_equal(new := g.memory.numpy(), old):
                 continue
-            inside = torch.zeros(len(g.memory), dtype=torch.bool)
+            wrong = (new != old) & ~known
+            inside = np.zeros(g.bytes, dtype=bool)
             for _, _, e in g.members:
                 inside[e.base - g.low : e.end - g.low] = True
-            wrong = (g.memory != old) & inside
-            if known.any():
-                wrong &= torch.from_numpy(~known)
+            wrong &= inside
             if g.undefined is not None:
-                wrong &= torch.from_numpy((g.undefined == 0) | bits)
-            if bool(wrong.any()):
-                found.append(g.base + int(wrong.nonzero()[0]))
+                wrong &= (g.undefined == 0) | bits
+            if wrong.any():
+                found.append(g.base + int(wrong.argmax()))
         return found
 
     def overruns(self) -> list[Overrun]:
@@ -265,14 +269,16 @@ class Guarded:
             found.append(Overrun(name, g.base + places[0], offset, distance, len(places)))
         return found
 
-    def finish(self, contents: list[torch.Tensor | None], written: Sequence[Any]) -> None:
+    def finish(self, contents: list[Any], written: Sequence[Any]) -> None:
         """Copies tensors that were written back to where they belong."""
+        import torch
+
         for g, held, bits in zip(self._groups, contents, written):
             fresh.define(g.members[0][1], g.low, bits)
             if held is None or not bits.any():
                 continue
             for *_, e in g.members:
-                g.rows(g.source, e).copy_(g.rows(held, e))
+                g.rows(g.source, e).numpy()[...] = g.rows(torch.from_numpy(held), e).numpy()
 
     def undefined_outputs(
         self, written: Sequence[Any]

@@ -19,6 +19,13 @@ uint8_t* map_guarded(uint64_t bytes) {
   return body;
 }
 
+// Large in every float format and as an integer, but finite; neighbours have opposite signs.
+inline uint8_t poison_at(uint64_t at, Poison kind) {
+  constexpr uint8_t kLarge = 0x7b;
+  if (kind == Poison::Ones) return kPoison;
+  return kLarge | uint8_t(((at / 4 & 1) ^ uint64_t(kind == Poison::Opposite)) << 7);
+}
+
 std::mutex bank_mutex;
 std::vector<Bank*> bank_pool;
 }  // namespace
@@ -69,10 +76,7 @@ void fill_poison(uint8_t* memory, uint64_t at, uint64_t bytes, Poison kind) {
     std::memset(memory, kPoison, bytes);
     return;
   }
-  // Large in every float format and as an integer, but finite; neighbours have opposite signs.
-  constexpr uint8_t kLarge = 0x7b;
-  for (uint64_t i = 0; i < bytes; ++i)
-    memory[i] = kLarge | ((((at + i) / 4 & 1) != uint64_t(kind == Poison::Opposite)) ? 0x80 : 0);
+  for (uint64_t i = 0; i < bytes; ++i) memory[i] = poison_at(at + i, kind);
 }
 
 Bank* acquire_bank(bool cube, uint32_t vector_cores, const Poisoning& poison) {
@@ -134,3 +138,10 @@ void release_bank(Bank* bank) {
 }
 
 }  // namespace ak
+
+extern "C" AK_API void ak_poison(uint8_t* memory, const uint8_t* where, uint64_t bytes,
+                                 uint32_t kind) {
+  auto at = uint64_t(memory);
+  for (uint64_t i = 0; i < bytes; ++i)
+    memory[i] = where[i] ? ak::poison_at(at + i, ak::Poison(kind)) : memory[i];
+}
