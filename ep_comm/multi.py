@@ -31,6 +31,8 @@ def specs(ranks: int, seed: int) -> Iterator[Spec]:
     yield replace(base, counts=(0, 1, 7, 257), masked=0.2)
     yield replace(base, counts=(0,), num_topk=1)
     yield replace(base, multiple=False, cpu_sync=False)
+    yield replace(base, cpu_sync=False, num_bias=2)
+    yield replace(base, cpu_sync=False, fp8=True, deterministic=True, counts=(65, 0, 1))
     yield replace(base, tokens=32, hidden=7168, num_topk=8, alignment=128, fp8=True)
 
 

@@ -17,6 +17,7 @@ from ep_comm.measure import Shape, measure
 from ep_comm.model.link import link_constants
 from ep_comm.multi import contention, faults, specs
 from ep_comm.transport.torch_dist import DEVICE_OF
+from ep_comm.waits import host_waits
 
 PATHS = ("rows", "symmetric")
 
@@ -72,6 +73,7 @@ class Run:
         ]
         for path in list(self.groups):
             self.check(path, "formats, layouts, skew", list(specs(self._size, c["seed"])), 1e9)
+            self.watch(path)
         for shape in shapes:
             for path in list(self.groups):
                 self.time(path, shape)
@@ -95,6 +97,19 @@ class Run:
                    "of": len(cases), "faults": wrong[:20], "num_faults": len(wrong)},
                   f"{path}, {what}: {count} of {len(cases)} cases, "
                   f"{len(wrong) or 'no'} faults {wrong[:3] or ''}")  # fmt: skip
+
+    def watch(self, path: str) -> None:
+        """Calls during which the host must not wait for the device."""
+        every = self._stage(
+            path, "waits", lambda group: host_waits(group, self.kind, self.c["seed"]), (0, [])
+        )
+        wrong = [f"rank {r}, {f}" for r, (_, found) in enumerate(every) for f in found]
+        self.wrong += len(wrong)
+        watched = every[0][0] if self.kind != "cpu" else 0
+        self._say({"record": "ep_comm_multi_waits", "path": path, "calls": every[0][0],
+                   "watched": watched, "faults": wrong},
+                  f"{path}, host waits: {watched} calls watched, {len(wrong) or 'no'} faults "
+                  f"{wrong[:3] or ''}")  # fmt: skip
 
     def time(self, path: str, shape: Shape) -> None:
         """Dispatch, combine and all_to_all_single; the slowest rank counts."""

@@ -1,6 +1,11 @@
 """expand on NVIDIA GPUs, in TileLang: a block a row, every load of a row in flight at once.
 
 Rows move as 16-byte vectors of int32 words, whatever their dtype. A gap loads nothing.
+
+Few rows cost latency, not bytes: a row cannot be asked for before its index has come. So block i
+calls row i into L2 while it waits for its own index. Every row is wanted by somebody, and what
+memory takes to answer is waited for once instead of twice. Many rows would be gone from L2 before
+their turn, so they are left alone.
 """
 
 from functools import lru_cache
@@ -13,9 +18,20 @@ if TYPE_CHECKING:
 
 VECTOR = 4
 """int32 words in one load."""
-THREADS = 128
+THREADS = 512
 MAX_VECTORS = 8
 """Vectors a thread holds at a time; longer rows go in several passes."""
+LINE = 32
+"""int32 words of a cache line, which one prefetch fetches."""
+AHEAD_BYTES = 8 << 20
+"""Rows of this many bytes together are called into L2 beforehand."""
+SOURCE = """
+namespace ak {
+__device__ __forceinline__ void prefetch_l2(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+}
+"""
 
 
 def supports(case: Case) -> Support:
@@ -60,6 +76,7 @@ def prim_func(words: int) -> Any:
 
     W, vectors = words, words // VECTOR
     threads, held, passes = plan(words)
+    lines = -(-words // LINE)
     R, N = T.dynamic("num_rows, num_out")
 
     @T.prim_func
@@ -69,8 +86,18 @@ def prim_func(words: int) -> Any:
         out: T.Tensor((N, W), "int32"),
     ):
         with T.Kernel(N, threads=threads) as i:
+            T.import_source(SOURCE)
             tid = T.get_thread_binding()
             words_held = T.alloc_local((held, VECTOR), "int32")
+            # Fewer outputs than rows would not want all of them.
+            if i < R and R <= N and R <= AHEAD_BYTES // (4 * W):
+                for c in T.unroll(-(-lines // threads)):
+                    if c * threads + tid < lines:
+                        T.call_extern(
+                            "handle",
+                            "ak::prefetch_l2",
+                            T.address_of(rows[i, (c * threads + tid) * LINE]),
+                        )
             source = index[i]
             for p in T.unroll(passes):
                 for c in T.unroll(held):

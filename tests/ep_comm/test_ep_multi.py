@@ -27,6 +27,10 @@ def test_on_gloo():
     by_kind = {r["record"]: r for r in records}
     assert by_kind["ep_comm_multi_check"]["faults"] == []
     assert by_kind["ep_comm_multi_check"]["ranks"] == 2
+    assert (by_kind["ep_comm_multi_waits"]["calls"], by_kind["ep_comm_multi_waits"]["watched"]) == (
+        12,
+        0,
+    )
     assert by_kind["ep_comm_multi_fit"]["wire_gbs"] > 0
     assert {r["what"] for r in records if r["record"] == "ep_comm_multi_time"} >= {
         "dispatch", "combine", "all_to_all",
