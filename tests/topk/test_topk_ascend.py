@@ -1,4 +1,4 @@
-"""The Ascend program: what it takes of the Unified Buffer, and what it selects on the emulator."""
+"""The Ascend program: what it takes of the Unified Buffer, how rows are cut, how few there are."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 
 import topk
 from ascendkit import platform as platforms
+from ascendkit.hardware import UB_BYTES_SIMT
 from ascendkit.op import Case
-from ascendkit.testing import scores
+from ascendkit.testing import generator
 from topk.radix_select import ascend, ascend_program
 
 emulated = pytest.mark.skipif(
@@ -18,13 +19,22 @@ emulated = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("num_topk", (1, 512, 1024, 4096))
-@pytest.mark.parametrize("dtype", ("bfloat16", "float32"))
-def test_the_unified_buffer_holds_it(num_topk: int, dtype: str) -> None:
-    tiles = ascend.MAX_ROW // ascend_program.TILE
-    assert ascend_program.ub_bytes(dtype, num_topk, tiles) <= ascend.UB_BYTES
+@emulated
+@pytest.mark.emu
+@pytest.mark.parametrize("word", ("uint16", "int32"))
+def test_the_unified_buffer_holds_every_k_and_row(word: str) -> None:
+    """One program a word takes every k to 4096 and every row to 2^21."""
+    from ascendkit.emulator.findings import fits
+
+    (fit,) = fits.fits(ascend_program.program(word, 64))
+    (memory,) = fit.memories
+    assert fit.ok and memory.space == "UB" and not fit.simt
+    assert memory.live <= memory.need == ascend_program.ub_bytes(word) <= UB_BYTES_SIMT
+    for k in (512, 1024, 4096):
+        assert ascend_program.limit(k) + ascend_program.TILE <= ascend_program.capacity()
     # 16-bit counters of the histogram instruction must hold every candidate.
-    assert ascend_program.capacity(num_topk) < 1 << 16
+    assert ascend_program.capacity() < 1 << 16
+    assert ascend.MAX_ROW >= 1 << 21
 
 
 def test_rows_beyond_the_order_are_declined() -> None:
@@ -43,13 +53,15 @@ def test_shares_cover_a_row_and_start_at_pages() -> None:
 
 @emulated
 @pytest.mark.emu
-def test_selects_on_the_emulator(seed: int) -> None:
-    """One program (bf16, k = 100, by index), kinds of values, and a row cut into shares."""
-    end = torch.tensor([0, 100, 2500], dtype=torch.int32)
-    for kind in ("random", "ties", "nan", "minus_inf", "signed_zeros", "all_equal"):
-        x = scores(kind, (3, 2500), seed, torch.bfloat16)
-        for kwargs in ({}, {"end": end}):
-            got = topk.topk(x, 100, sorted_index=True, platform="emulator", **kwargs)
-            want = topk.topk(x, 100, sorted_index=True, platform="reference", **kwargs)
-            assert torch.equal(got[1], want[1]), (kind, kwargs)
-            assert torch.equal(got[0].view(torch.int16), want[0].view(torch.int16)), kind
+def test_one_program_takes_every_k_and_order(seed: int) -> None:
+    """A program costs seconds to lower and to compile; k and order are arguments of it."""
+    ascend.kernel.cache_clear()
+    x = torch.randn(2, 40_000, generator=generator(seed)).bfloat16()
+    for k in (1, 513, 4096):
+        for order in ("sorted", "sorted_index", "deterministic"):
+            got = topk.topk(x, k, platform="emulator", **{order: True})
+            want = topk.topk(x, k, platform="reference", **{order: True})
+            assert torch.equal(got[1], want[1]), (k, order)
+            assert torch.equal(got[0], want[0]), (k, order)
+    topk.topk(x.half(), 9, platform="emulator")
+    assert ascend.kernel.cache_info().currsize == 1

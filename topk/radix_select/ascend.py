@@ -18,7 +18,7 @@ from topk.radix_select import visit
 if TYPE_CHECKING:
     import torch
 
-MAX_ROW = 1 << 21
+MAX_ROW = programs.MAX_TILES * programs.TILE
 MIN_SHARE = 16384
 """Elements of a row below which another core costs more than it saves."""
 MISSING = -1
@@ -95,26 +95,25 @@ def _launch(
     import torch
 
     dtype = str(like.dtype).removeprefix("torch.")
-    most = _max_tiles(source.shape[1])
     raws = torch.empty((len(ranges), topk), dtype=torch.int32, device=source.device)
     ats = torch.empty_like(raws)
-    program = kernel(dtype, topk, order, most, _vector_cores(source), source.device.type == "cpu")
-    program(source, ranges, _draws(str(source.device), most), raws, ats, splits, MISSING, 0)
+    word = str(source.dtype).removeprefix("torch.")
+    program = kernel(word, _vector_cores(source), source.device.type == "cpu")
+    draws = _draws(str(source.device), _max_tiles(source.shape[1]))
+    limits = (programs.limit(topk), programs.INF[dtype])
+    program(source, ranges, draws, raws, ats, splits, order, *limits, MISSING, 0)
     return raws, ats
 
 
-@lru_cache(maxsize=64)
-def kernel(
-    dtype: str, topk: int, order: int, max_tiles: int, num_cores: int, emulated: bool
-) -> Any:
-    """The compiled kernel of a shape; one for the NPU and one for the emulator."""
+@lru_cache(maxsize=8)
+def kernel(word: str, num_cores: int, emulated: bool) -> Any:
+    """The compiled kernel for words of the input; one for the NPU and one for the emulator."""
     import tilelang
 
-    taken = programs.ub_bytes(dtype, topk, max_tiles)
+    taken = programs.ub_bytes(word)
     if taken > UB_BYTES:
         raise ValueError(f"topk: got {taken} bytes of Unified Buffer, wanted at most {UB_BYTES}")
-    program = programs.program(dtype, topk, order, max_tiles, num_cores)
-    return tilelang.compile(program, target="ascend")
+    return tilelang.compile(programs.program(word, num_cores), target="ascend")
 
 
 def _splits(rows: int, row_len: int, topk: int, num_cores: int) -> int:
