@@ -21,6 +21,7 @@ emulated = pytest.mark.skipif(
 
 @emulated
 @pytest.mark.emu
+@pytest.mark.xdist_group("topk_emulator")
 @pytest.mark.parametrize("word", ("uint16", "int32"))
 def test_the_unified_buffer_holds_every_k_and_row(word: str) -> None:
     """One program a word takes every k to 4096 and every row to 2^21."""
@@ -53,6 +54,7 @@ def test_shares_cover_a_row_and_start_at_pages() -> None:
 
 @emulated
 @pytest.mark.emu
+@pytest.mark.xdist_group("topk_emulator")
 def test_one_program_takes_every_k_and_order(seed: int) -> None:
     """A program costs seconds to lower and to compile; k and order are arguments of it."""
     ascend.kernel.cache_clear()

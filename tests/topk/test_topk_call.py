@@ -43,44 +43,6 @@ def test_page_table(seed: int, page_size: int) -> None:
     assert torch.equal(values.float(), torch.from_numpy(want_values))
 
 
-def test_ragged_rows_get_their_base_and_minus_one(seed: int) -> None:
-    lengths = torch.tensor([4, 0, 9], dtype=torch.int32)
-    base = torch.tensor([0, 4, 4], dtype=torch.int32)
-    x = torch.randn(3, 9, generator=generator(seed))
-    _, slots = topk.topk(
-        x, 6, end=lengths, output_idx_offset=base, idx_oob_fill_value=-1, deterministic=True
-    )
-    assert slots[0].tolist() == [0, 1, 2, 3, -1, -1]
-    assert slots[1].tolist() == [-1] * 6
-    assert all(4 <= s < 13 for s in slots[2].tolist())
-
-
-@pytest.mark.parametrize("end", (-5, 0, 1, 8, 64))
-def test_short_and_empty_ranges(end: int) -> None:
-    x = torch.full((1, 64), -torch.inf)
-    values, indices = topk.topk(x, 8, end=torch.tensor([end], dtype=torch.int32))
-    found = [i for i in indices[0].tolist() if i != 2**31 - 1]
-    assert sorted(found) == list(range(min(8, max(0, end)))), "-inf is a candidate, padding is not"
-    assert bool((values == -torch.inf).all())
-
-
-def test_ranges_are_values_and_clamped_where_they_are_not_checked() -> None:
-    x = torch.randn(1, 64)
-    end = torch.tensor([70], dtype=torch.int32)
-    with pytest.raises(ValueError, match=r"end\[0\]: got 70, wanted at most row_len 64"):
-        topk.topk(x, 8, end=end)
-    unchecked = topk.topk(x, 8, sorted=True, end=end, check_values=False)
-    assert all(torch.equal(a, b) for a, b in zip(unchecked, topk.topk(x, 8, sorted=True)))
-
-
-def test_nan_raises_only_where_it_is_a_candidate() -> None:
-    x = torch.randn(2, 20)
-    x[1, 15] = torch.nan
-    topk.topk(x, 3, end=torch.tensor([20, 15], dtype=torch.int32), on_nan="raise")
-    with pytest.raises(ValueError, match="1 NaN candidates, the first at row 1, index 15"):
-        topk.topk(x, 3, on_nan="raise")
-
-
 @pytest.mark.parametrize(
     "kwargs, message",
     [

@@ -9,8 +9,6 @@ from topk.radix_select import oracle, study, visit
 from topk.radix_select.cost import expected_work as bound
 from topk.radix_select.streaming import radix_select, ranked, stream
 
-LENGTHS = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)
-
 
 @pytest.mark.parametrize("kind", study.ROWS)
 @pytest.mark.parametrize("n", (1, 100, 5000, 70001))
@@ -26,7 +24,7 @@ def test_selects_what_the_oracle_selects(seed: int, kind: str, n: int) -> None:
 
 @pytest.mark.parametrize("kind", study.ROWS)
 def test_work_stays_below_the_bound(seed: int, kind: str) -> None:
-    for n in LENGTHS:
+    for n in study.LENGTHS:
         found = study.measure(kind, n, seed, draws=3)
         assert found["work"] <= found["bound"], found
 
