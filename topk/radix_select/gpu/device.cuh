@@ -45,6 +45,9 @@ AK_INLINE void bulk_copy(void* to, const void* from, int bytes, u64* b) {
       : "memory");
 }
 
+// Between ordinary stores to a buffer and a bulk copy that may write there later.
+AK_INLINE void before_bulk_copy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 // A barrier of the first COUNT threads of a CTA; the producer's warp has no part in it.
 template <int COUNT>
 AK_INLINE void sync_first() {

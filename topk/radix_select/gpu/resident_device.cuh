@@ -1,0 +1,29 @@
+// Instructions of the resident kernels: copies a thread starts and waits for itself, barriers of a
+// cluster in two halves, and the order of launches.
+namespace ak {
+
+AK_INLINE void copy16(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
+}
+AK_INLINE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT>
+AK_INLINE void copy_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// All threads of all CTAs of a cluster; what a thread wrote before it arrives is seen after a wait.
+AK_INLINE void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+AK_INLINE void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// A launch may begin before the one in front of it has ended; this waits for that end.
+AK_INLINE void launch_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+AK_INLINE void launch_next() { asm volatile("griddepcontrol.launch_dependents;"); }
+
+AK_INLINE u32 warp_sum(u32 n) { return __reduce_add_sync(ALL_LANES, n); }
+
+}  // namespace ak
