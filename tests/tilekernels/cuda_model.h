@@ -1,6 +1,6 @@
 // A GPU's words on a CPU, for CUDA text that TileLang generates: every thread is a fiber, fibers
-// run in an order drawn from a seed and wait where threads wait for each other. One block at a
-// time.
+// run in an order drawn from a seed and wait where threads wait for each other. One block, or one
+// cluster of blocks, at a time.
 #include <ucontext.h>
 
 #include <algorithm>
@@ -58,6 +58,7 @@ using uint4 = Vector<uint, 4>;
 using longlong2 = Vector<long long, 2>;
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline longlong2 make_longlong2(long long x, long long y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 struct Index {
   int x, y = 0, z = 0;
@@ -72,32 +73,44 @@ struct Meeting {
   unsigned round = 0;
   uint64_t values[2][32] = {};
 };
+constexpr size_t stack_bytes = 65536;
+struct Block {
+  std::vector<Meeting> warps;
+  Meeting meeting;
+  std::vector<unsigned char> room;
+  unsigned char* start() const {
+    return (unsigned char*)(((uint64_t)room.data() + 1023) & ~1023ull);
+  }
+};
 struct Thread {
   ucontext_t context;
-  std::vector<char> stack = std::vector<char>(65536);
-  int tid = 0;
+  std::unique_ptr<char[]> stack{new char[stack_bytes]};
+  int tid = 0, block = 0;
+  unsigned arrived = 0;
   bool done = false;
 };
 inline ucontext_t scheduler;
 inline Thread* now;
-inline std::vector<Meeting> warps;
-inline Meeting block;
+inline std::vector<Block> blocks;
+inline Meeting cluster;
 inline Index threadIdx, blockIdx, gridDim, blockDim;
-inline int block_threads;
-inline std::vector<unsigned char> shared_room;
+inline int block_threads, first_block;
+inline void resume(Thread* t) {
+  now = t;
+  threadIdx = {t->tid};
+  blockIdx = {first_block + t->block};
+}
 
 // Shared memory by declaration: 256 KiB apart would be more than a block has.
 inline void* shared_at(size_t offset) {
-  const auto start = ((uint64_t)shared_room.data() + 1023) & ~1023ull;
   check(offset < 228 * 1024, "shared memory of a block");
-  return (void*)(start + offset);
+  return blocks[now->block].start() + offset;
 }
 
 inline void yield() {
   Thread* me = now;
   swapcontext(&me->context, &scheduler);
-  now = me;
-  threadIdx = {me->tid};
+  resume(me);
 }
 inline const uint64_t* meet(Meeting& m, int count, int slot, uint64_t value) {
   const unsigned round = m.round;
@@ -115,7 +128,7 @@ const uint64_t* exchange(uint mask, T value) {
   check(mask == 0xffffffffu, "a collective of part of a warp");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  return meet(warps[now->tid / 32], 32, now->tid % 32, bits);
+  return meet(blocks[now->block].warps[now->tid / 32], 32, now->tid % 32, bits);
 }
 template <class T>
 T as(uint64_t bits) {
@@ -124,7 +137,18 @@ T as(uint64_t bits) {
   return value;
 }
 inline void __syncwarp(uint mask = 0xffffffffu) { exchange(mask, 0); }
-inline void __syncthreads() { meet(block, block_threads, -1, 0); }
+inline void __syncthreads() { meet(blocks[now->block].meeting, block_threads, -1, 0); }
+inline void ak_cluster_arrive() {
+  now->arrived = cluster.round;
+  if (++cluster.here == block_threads * (int)blocks.size()) cluster.here = 0, ++cluster.round;
+}
+inline void ak_cluster_wait() {
+  while (cluster.round == now->arrived) yield();
+}
+inline int ak_remote(const int* mine, int rank) {
+  const auto offset = (const unsigned char*)mine - blocks[now->block].start();
+  return *(const int*)(blocks[rank].start() + offset);
+}
 inline uint __ballot_sync(uint mask, bool mine) {
   const uint64_t* all = exchange(mask, (uint64_t)mine);
   uint votes = 0;
@@ -148,6 +172,11 @@ template <class T>
 T __shfl_sync(uint mask, T mine, int from, int width = 32) {
   const int lane = now->tid % 32;
   return as<T>(exchange(mask, mine)[(lane & ~(width - 1)) | (from & (width - 1))]);
+}
+template <class T>
+T __shfl_up_sync(uint mask, T mine, int by, int = 32) {
+  const int lane = now->tid % 32;
+  return as<T>(exchange(mask, mine)[lane < by ? lane : lane - by]);
 }
 template <class T, class F>
 T reduce(uint mask, T mine, F both) {
@@ -205,32 +234,34 @@ void fiber() {
   swapcontext(&now->context, &scheduler);
 }
 
-// Runs F::body() on all threads of a grid.
+// Runs F::body() on all threads of a grid, `together` blocks at a time.
 template <class F>
-void launch(int grid, int count, unsigned seed) {
+void launch(int grid, int count, unsigned seed, int together) {
   std::mt19937 draw(seed);
   gridDim.x = grid, block_threads = count, blockDim.x = count;
-  check(count % 32 == 0, "whole warps");
-  shared_room.resize(230 * 1024);
-  std::vector<std::unique_ptr<Thread>> threads(count);
+  check(count % 32 == 0 && grid % together == 0, "whole warps, whole clusters");
+  std::vector<std::unique_ptr<Thread>> threads(count * together);
   for (auto& t : threads) t = std::make_unique<Thread>();
-  for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) {
-    // What a block finds in shared memory is nothing to rely on: NaN, and large integers.
-    std::fill(shared_room.begin(), shared_room.end(), 0xff);
-    warps.assign(count / 32, {});
-    block = {};
-    for (int t = 0; t < count; ++t) {
+  for (first_block = 0; first_block < grid; first_block += together) {
+    blocks.assign(together, {});
+    for (auto& b : blocks) {
+      // What a block finds in shared memory is nothing to rely on: NaN, and large integers.
+      b.room.assign(230 * 1024, 0xff);
+      b.warps.assign(count / 32, {});
+    }
+    cluster = {};
+    std::vector<int> order(threads.size());
+    for (int t = 0; t < (int)threads.size(); ++t) {
       Thread& th = *threads[t];
-      th.tid = t, th.done = false;
+      order[t] = t;
+      th.tid = t % count, th.block = t / count, th.done = false;
       getcontext(&th.context);
-      th.context.uc_stack.ss_sp = th.stack.data();
-      th.context.uc_stack.ss_size = th.stack.size();
+      th.context.uc_stack.ss_sp = th.stack.get();
+      th.context.uc_stack.ss_size = stack_bytes;
       th.context.uc_link = nullptr;
       makecontext(&th.context, fiber<F>, 0);
     }
-    std::vector<int> order(count);
-    for (int i = 0; i < count; ++i) order[i] = i;
-    for (int left = count, turns = 0; left; ++turns) {
+    for (int left = 1, turns = 0; left; ++turns) {
       check(turns < 1000000, "threads wait for ever");
       std::shuffle(order.begin(), order.end(), draw);
       left = 0;
@@ -238,8 +269,7 @@ void launch(int grid, int count, unsigned seed) {
         Thread& th = *threads[i];
         if (th.done) continue;
         ++left;
-        now = &th;
-        threadIdx = {th.tid};
+        resume(&th);
         swapcontext(&scheduler, &th.context);
       }
     }

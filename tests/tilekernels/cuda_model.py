@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from tilekernels import cluster
+
 HERE = Path(__file__).parent
 SIGNATURE = re.compile(
     r'extern "C" __global__ void __launch_bounds__\((\d+)[^)]*\) (\w+)\(([^)]*)\)'
@@ -58,7 +60,7 @@ class Model:
             )
 
         text = re.sub(r"^#include.*$|^#(?:if|endif|define|undef).*$", "", source, flags=re.M)
-        text = STATIC.sub(place, text)
+        text = STATIC.sub(place, text.replace(cluster.SOURCE, ""))
         given, call = "", []
         for i, words in enumerate(self.arguments):
             kind = " ".join(words[:-1])
@@ -70,8 +72,8 @@ class Model:
             + text
             + "\nstatic void** args;\nstruct Kernel { static void body() { "
             + f"{name}({', '.join(call)}); }} }};\n"
-            + 'extern "C" void run(int grid, int threads, unsigned seed, void** given) {\n'
-            + "  args = given;\n  launch<Kernel>(grid, threads, seed);\n}\n"
+            + 'extern "C" void run(int grid, int threads, unsigned seed, int cluster, void** given) {'
+            + "\n  args = given;\n  launch<Kernel>(grid, threads, seed, cluster);\n}\n"
         )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.cc").write_text(text)
@@ -83,8 +85,12 @@ class Model:
         )
         self.library = ctypes.CDLL(str(out))
 
-    def __call__(self, grid: int, seed: int = 0, **given: Any) -> None:
-        """Run it. Tensors go by pointer, numbers by value; a tensor may be None."""
+    def __call__(self, grid: int, seed: int = 0, together: int = 1, **given: Any) -> None:
+        """Run it. Tensors go by pointer, numbers by value; a tensor may be None.
+
+        Args:
+            together: blocks of a cluster.
+        """
         kept, pointers = [], []
         for *kind, name in self.arguments:
             value = given[name]
@@ -95,5 +101,9 @@ class Model:
                 kept.append(cell)
                 pointers.append(ctypes.addressof(cell))
         self.library.run(
-            grid, self.threads, seed & 0xFFFF, (ctypes.c_void_p * len(pointers))(*pointers)
+            grid,
+            self.threads,
+            seed & 0xFFFF,
+            together,
+            (ctypes.c_void_p * len(pointers))(*pointers),
         )

@@ -11,12 +11,19 @@ from ascendkit import platform as platforms
 from ascendkit.check.correctness import check_case
 from ascendkit.check.tracing import check_traces
 from ascendkit.registry import op
+from ascendkit.testing import generator
 from tests.tilekernels.cuda_model import Model, lower
+from tilekernels.cluster import CLUSTER
 from tilekernels.expand_to_fused import expand_to_fused
 from tilekernels.get_fused_mapping import get_fused_mapping
 from tilekernels.normalize_weight import normalize_weight
 from tilekernels.reduce_fused import reduce_fused
 
+MAPPING = {
+    "TL_DISABLE_THREAD_STORAGE_SYNC": True,
+    "TL_DISABLE_SAFE_MEMORY_ACCESS": True,
+    "TL_DISABLE_SHARED_MEMORY_REUSE": True,
+}
 OPS = (
     "normalize_weight",
     "aux_fi",
@@ -99,33 +106,50 @@ def test_gradients_are_those_of_autograd(seed: int) -> None:
     assert torch.allclose(w.grad.double(), b.grad, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("tokens", "topk", "experts", "align"), [(700, 3, 40, 8), (5, 2, 1, 4)])
-def test_cuda_text_of_the_mapping(
-    tokens: int, topk: int, experts: int, align: int, seed: int, tmp_path: Path
-) -> None:
+MAPS = ("pos_to_expert", "pos_to_token", "pos_to_token_topk", "places")
+MAPS += ("expert_start", "expert_end", "sizes")
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_cuda_text_of_the_mapping(launches: int, seed: int, tmp_path: Path) -> None:
     pytest.importorskip("tilelang")
-    from tilekernels.get_fused_mapping import cuda
+    from tilekernels.get_fused_mapping import cuda_program as programs
     from tilekernels.get_fused_mapping.reference import reference
 
-    torch.manual_seed(seed)
-    idx = torch.randint(-1, experts + 1, (tokens, topk))
-    size = tokens * topk + align * experts - 9
-    want = reference(idx, experts, size, align)
-    options = {"TL_DISABLE_THREAD_STORAGE_SYNC": True, "TL_DISABLE_SAFE_MEMORY_ACCESS": True}
-    (tmp_path / "count").mkdir()
-    (tmp_path / "place").mkdir()
-    count = Model(lower(cuda.count_program(experts), **options), tmp_path / "count")
-    place = Model(lower(cuda.place_program(experts, topk), **options), tmp_path / "place")
-    chunks = 3
-    counts = torch.full((chunks, experts), -7, dtype=torch.int32)
-    flat, n = idx.flatten(), idx.numel()
-    count(chunks, seed, idx=flat, counts=counts, num_indices=n, num_chunks=chunks)
-    out = [torch.full_like(t.flatten(), -9) for t in want]
-    names = ("pos_to_expert", "pos_to_token", "pos_to_token_topk", "places")
-    names += ("expert_start", "expert_end", "sizes")
-    place(
-        chunks, seed, idx=flat, counts=counts, alignment=align, num_indices=n, num_chunks=chunks,
-        num_expanded_tokens=size, **dict(zip(names, out)),
-    )  # fmt: skip
-    for name, got, right in zip(names, out, want):
-        assert torch.equal(got, right.flatten()), name
+    g = generator(seed)
+    for i, (tokens, topk, experts, align) in enumerate(((1300, 5, 40, 8), (3, 3, 1, 4))):
+        idx = torch.randint(-1, experts + 1, (tokens, topk), generator=g)
+        size = tokens * topk + align * experts - 9
+        flat, n = idx.flatten(), idx.numel()
+        want = reference(idx, experts, size, align)
+        out = [torch.full_like(t.flatten(), -9) for t in want]
+        given = dict(zip(MAPS, out), idx=flat, alignment=align)
+        given |= {"num_indices": n, "X": size, "num_expanded_tokens": size}
+        folder = tmp_path / str(i)
+        if launches == 1:
+            program = programs.cluster_program(experts, topk, 2 - n % 2)
+            mapped = Model(lower(program, **MAPPING), folder)
+            mapped(programs.RUNS, seed, CLUSTER, **given)
+        else:
+            counts = torch.full((programs.RUNS, experts), -7, dtype=torch.int32)
+            count = Model(lower(programs.count_program(experts), **MAPPING), folder / "count")
+            count(programs.RUNS, seed, idx=flat, counts=counts, num_indices=n)
+            place = Model(lower(programs.place_program(experts, topk), **MAPPING), folder / "place")
+            place(programs.RUNS, seed, counts=counts, **given)
+        for name, got, right in zip(MAPS, out, want):
+            assert torch.equal(got, right.flatten()), (name, tokens)
+
+
+@pytest.mark.parametrize("as_float", [False, True])
+def test_cuda_text_of_a_histogram_in_a_cluster(as_float: bool, seed: int, tmp_path: Path) -> None:
+    pytest.importorskip("tilelang")
+    from tilekernels.group_count.cuda_program import count_in_cluster
+
+    groups, idx = 600, torch.randint(-2, 602, (9001,), generator=generator(seed))
+    kind = torch.float32 if as_float else torch.int32
+    got = torch.full((groups,), -1, dtype=kind)
+    options = {"TL_DISABLE_SAFE_MEMORY_ACCESS": True}
+    model = Model(lower(count_in_cluster(groups, 1, as_float), **options), tmp_path)
+    model(CLUSTER, seed, CLUSTER, indices=idx, out=got, n=len(idx), divisor=7.0)
+    counts = torch.bincount(idx[(idx >= 0) & (idx < groups)], minlength=groups)
+    assert torch.equal(got, counts.float() * groups / 7 if as_float else counts.int())

@@ -13,28 +13,15 @@ count * num_groups / divisor, at the very end.
 
 from typing import Any
 
+from tilekernels.cluster import ARRIVE, CLUSTER, REMOTE, SOURCE, WAIT
+
 THREADS = 512
-CLUSTER = 8
 SUM_GROUPS = 32
 """Groups a block adds up."""
 SUM_LANES = 8
 """Threads that share the parts of a group."""
 UNROLL = 4
 """Loads in flight a thread."""
-
-# TileLang 0.1.15 starts clusters; for their barrier and their shared memory it has no words.
-CLUSTER_SOURCE = r"""
-__device__ __forceinline__ void ak_cluster_sync() {
-  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
-}
-__device__ __forceinline__ int ak_remote(const int* mine, int rank) {
-  unsigned int here = (unsigned int)__cvta_generic_to_shared(mine), there;
-  int value;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
-  asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(value) : "r"(there) : "memory");
-  return value;
-}
-"""
 
 
 def count_in_cluster(num_groups: int, width: int, as_float: bool) -> Any:
@@ -52,22 +39,24 @@ def count_in_cluster(num_groups: int, width: int, as_float: bool) -> Any:
         divisor: T.float32,
     ):
         with T.Kernel(CLUSTER, threads=THREADS, cluster_dims=CLUSTER) as block:
-            T.import_source(CLUSTER_SOURCE)
+            T.import_source(SOURCE)
             counts = T.alloc_shared((G,), "int32")
             tid = T.get_thread_binding()
             count(indices, counts, N, block * THREADS + tid, CLUSTER * THREADS, tid)
-            T.call_extern("handle", "ak_cluster_sync")
+            T.call_extern("handle", ARRIVE)
+            T.call_extern("handle", WAIT)
             for c in T.serial(T.ceildiv(G, CLUSTER * THREADS)):
                 g = (c * CLUSTER + block) * THREADS + tid
                 if g < G:
                     total = T.alloc_var("int32", init=0)
                     for rank in T.unroll(CLUSTER):
                         total = total + T.call_extern(
-                            "int32", "ak_remote", T.address_of(counts[g]), rank
+                            "int32", REMOTE, T.address_of(counts[g]), rank
                         )
                     store(out, g, total, divisor)
             # Nobody leaves while others read its counters.
-            T.call_extern("handle", "ak_cluster_sync")
+            T.call_extern("handle", ARRIVE)
+            T.call_extern("handle", WAIT)
 
     return count_in_cluster
 
