@@ -171,7 +171,7 @@ def test_records_go_to_a_new_file_only_when_asked(toy, capsys, tmp_path, monkeyp
         ("seed=x1", "wanted an integer"),
         ("seed=1.5", "wanted an integer"),
         ("seed=true", "wanted an integer"),
-        ("output=xml", "nearest"),
+        ("output=xml", "wanted one of json, table"),
         ("lvel=core", "nearest: level"),
         ("op=[a,b]", "wanted one value"),
     ],

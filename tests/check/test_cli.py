@@ -89,7 +89,7 @@ def test_arguments_take_the_type_of_the_default(folder):
         ("--count=4", "wanted key=value"),
         ("+new=4", "not added or deleted"),
         ("~count=4", "not added or deleted"),
-        ("help=1", "nearest"),
+        ("help=1", "wanted one of any, count"),
         ("defaults=1", "wanted one of"),
         ("\x00=1", "wanted one of"),
     ],

@@ -30,7 +30,7 @@ TYPO = PREFIX + "PLATFROM"
         (["status", "json"], "key=value"),
         (["env", "output=[table]"], "one value"),
         (["env", "output="], "key=value"),
-        ([""], "nearest"),
+        ([""], "wanted one of budget, check"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_2(argv: list[str], wanted: str) -> None:

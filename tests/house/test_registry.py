@@ -82,9 +82,9 @@ def test_an_ambiguous_short_name_lists_both(scan) -> None:
 @pytest.mark.parametrize("typo", ["lib.bea", "bea", "LIB.BEE", "", "lib", "lib.bee.cost"])
 def test_an_unknown_op_names_the_nearest(scan, typo: str) -> None:
     found = scan({"kit/a": ["cost"], "lib/bee": ["cost"]})
-    with pytest.raises(ValueError, match=r"op: got .*; nearest: ") as caught:
+    with pytest.raises(ValueError, match=r"op: got .*, wanted one of kit\.a, lib\.bee") as caught:
         found.op(typo)
-    if "be" in typo.lower():
+    if typo:
         assert str(caught.value).endswith("nearest: lib.bee")
 
 
@@ -109,7 +109,7 @@ def test_every_component_states_its_twins_and_features() -> None:
     "line, message",
     [
         ("{name: a, nvidia: relesed, ascend: none, checked: c}", "nearest: released"),
-        ("{name: a, nvidia: main, ascend: none, checked: d}", "nearest: c"),
+        ("{name: a, nvidia: main, ascend: none, checked: d}", "got 'd', wanted one of"),
         ("{name: a, nvidia: main, ascend: none}", "also checked"),
         ("{name: a, nvidia: main, ascend: none, checked: c, nots: x}", "nearest: note"),
     ],

@@ -197,13 +197,13 @@ def test_warm_with_nothing_remembered(home: Path) -> None:
         (["ls", "root="], "key=value"),
         (["ls", "root=/a", "root=/b"], "one value"),
         (["ls", "root=/a::/b"], "contains an empty path"),
-        (["ls", "output=xml"], "nearest"),
+        (["ls", "output=xml"], "wanted one of json, table"),
         (["prune", "older_than=soon"], "30d"),
         (["prune", "older_than=-1d"], "30d"),
         (["prune", "max_size=1X"], "2G"),
-        (["prune", "dry_run=maybe"], "nearest"),
+        (["prune", "dry_run=maybe"], "wanted one of false, true"),
         (["warm", "workers=0"], "a positive integer"),
-        (["verify", "dry_run=true"], "nearest"),
+        (["verify", "dry_run=true"], "wanted one of output, root"),
     ],
 )
 def test_wrong_usage(argv: list[str], message: str) -> None:

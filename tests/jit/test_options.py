@@ -71,7 +71,7 @@ def test_other_kinds_do_not_mix() -> None:
         ({"standard": "20"}, TypeError, "got str, wanted int"),
         ({"standard": True}, TypeError, "got bool, wanted int"),
         ({"optimize_level": 2}, TypeError, "got int, wanted str"),
-        ({"optimize_level": "4"}, ValueError, "nearest"),
+        ({"optimize_level": "4"}, ValueError, "wanted one of 0, 1"),
         ({"debug_info": 1}, TypeError, "got int, wanted bool"),
         ({"output": "kernal"}, ValueError, "nearest: kernel"),
         ({"flags": "-O2 -g"}, TypeError, "one item an argument"),

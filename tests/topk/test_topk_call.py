@@ -46,7 +46,7 @@ def test_page_table(seed: int, page_size: int) -> None:
 @pytest.mark.parametrize(
     "kwargs, message",
     [
-        ({"tie_break": "largest"}, "nearest: smallest_index"),
+        ({"tie_break": "smallest"}, "nearest: smallest_index"),
         ({"on_nan": "rais"}, "nearest: raise"),
         ({"page_size": 0}, "at least 1"),
         ({"page_table": torch.zeros(2, 1, dtype=torch.int32)}, r"pages \* page_size >= row_len"),
