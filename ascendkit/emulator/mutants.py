@@ -28,6 +28,7 @@ KINDS = (
     "source_stride",
     "target_stride",
     "mask",
+    "shift",
 )
 """As in runtime/mutate.h."""
 ANY = 0xFFFFFFFF

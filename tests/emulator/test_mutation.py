@@ -11,6 +11,7 @@ from ascendkit.emulator.mutants import Mutant
 from ascendkit.emulator.repeat import Repeated
 from tests.emulator import mutation
 from tests.emulator.corpus import vector
+from tests.emulator.mutation import capacity, data, memory, places
 
 pytestmark = pytest.mark.emu
 
@@ -24,6 +25,54 @@ def test_mutants_of_one_kernel_a_family(name):
     assert sum(o.verdict == mutation.REPORTED for o in found) > len(found) // 3
     assert [o for o in found if o.verdict == mutation.SURVIVED] == []
     assert max(o.seconds for o in found if o.verdict == mutation.REPORTED) < 1.5
+
+
+@pytest.mark.parametrize("name", ["softmax_rows", "gemm_l0", "bias_relu", "histogram"])
+def test_mutants_of_data_of_one_kernel_a_family(name):
+    (launch,) = mutation.corpus([name], peers=False)
+    base = data.prepare(launch, mutation.correct(launch).trace)
+    assert not base.findings and base.outputs == launch.run()
+    found = [data.judge(base, m) for m in base.mutants]
+    kinds = {"count", "bytes", "drop"} if name == "gemm_l0" else {"count", "drop", "shift"}
+    assert kinds <= {o.mutant.kind for o in found}
+    assert sum(o.verdict == mutation.REPORTED for o in found) > len(found) // 3
+    assert [o.row() for o in found if o.verdict == mutation.SURVIVED] == []
+
+
+def test_mutants_of_capacity_are_told_without_a_run():
+    launches = mutation.corpus(["accumulate", "bias_relu"], peers=False)
+    for launch in launches:
+        assert capacity.fits_as_it_is(launch)
+        grown = capacity.mutants(launch)
+        assert {g.rows > 0 for g in grown if not g.versions} == {True}
+        found = [capacity.judge(launch, g) for g in grown]
+        assert [o.row() for o in found if o.verdict == mutation.SURVIVED] == []
+        assert all(o.verdict == mutation.REPORTED for o in found if o.mutant.rows)
+
+
+def test_the_oracle_of_memory_sees_a_load_and_a_store_that_are_not_there():
+    """The judges take no part in it."""
+    (launch,) = mutation.corpus(["softmax_rows"], peers=False)
+    right = data.prepare(launch, mutation.correct(launch).trace)
+    for name, kind, rule in (
+        ("asc_copy_gm2ub_align", "drop", "that nobody wrote"),
+        ("asc_copy_ub2gm_align", "drop", "are not written"),
+        ("asc_copy_ub2gm_align", "bytes", "12 bytes of output 1 are not written"),
+    ):
+        line = next(r.line for r in mutation.correct(launch).trace if r.name == name)
+        _, trace = data._traced(launch, [Mutant(line, name, kind, amount=-4)])
+        facts = memory.facts(trace, launch.spans())
+        said = [*memory.broken(right.facts, facts), memory.undefined(right.facts, facts)]
+        assert any(rule in text for text in said), (name, kind, said)
+
+
+def test_places_are_counted_once_and_change_no_line():
+    text = LoweredKernel(vector.softmax_rows(3)).kernel_source
+    prepared, found = places.prepared(text)
+    assert len(prepared.splitlines()) == len(text.splitlines())
+    assert [p.number for p in found] == list(range(len(found)))
+    assert all(f"ak_shift({p.number})" in prepared.splitlines()[p.line - 1] for p in found)
+    assert {p.what for p in found} == {"simd index", "simd loop", "simd store", "scalar call"}
 
 
 @pytest.fixture

@@ -172,4 +172,10 @@ extern "C" AK_API void ak_set_mutations(const ak::Mutation* list, uint64_t n) {
   ak::mutations.assign(list, list + n);
   ak::mutating = n != 0;
 }
+int32_t ak_shift(uint32_t place) {
+  if (!ak::mutating) return 0;
+  for (const ak::Mutation& m : ak::mutations)
+    if (ak::Mutant(m.kind) == ak::Mutant::Shift && m.site == place) return m.amount;
+  return 0;
+}
 extern "C" AK_API uint32_t ak_mutation_bytes() { return sizeof(ak::Mutation); }

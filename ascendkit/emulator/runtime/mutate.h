@@ -24,7 +24,8 @@ enum class Mutant : uint32_t {
   Target,     // where it writes,
   SourceStride,
   TargetStride,
-  Mask,  // a predicate: one more (amount > 0) or one less active lane at its end
+  Mask,   // a predicate: one more (amount > 0) or one less active lane at its end
+  Shift,  // what ak_shift returns in place `site` of a source that was prepared for it
 };
 
 // Which executions are meant: all of `op` at line `site`; synchronisation also by pipes and id.

@@ -6,7 +6,7 @@ launch, so that it can be repeated with other options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,8 @@ from unittest.mock import patch
 
 import torch
 
+from ascendkit.emulator import fresh as unwritten
+from ascendkit.emulator import guards, lowered
 from ascendkit.emulator.kernel import EmulatedKernel
 from ascendkit.emulator.source import CUBE, VECTOR
 
@@ -30,6 +32,9 @@ class Launch:
     before: tuple[torch.Tensor | None, ...]
     grid: int
     cores: int
+    function: Any = None
+    """The TileLang function that the source was lowered from, if it was."""
+    configs: Any = None
 
     @property
     def family(self) -> str:
@@ -39,14 +44,27 @@ class Launch:
         kind = self.kernel.kernel.kind
         return "vector" if kind == VECTOR else "cube" if kind == CUBE else "mixed"
 
-    def run(self, **options: Any) -> tuple[bytes, ...]:
-        """Launch with the same arguments again; returns the bytes of every tensor afterwards."""
-        for arg, start in zip(self.args, self.before):
+    def run(self, *, fresh: Sequence[int] = (), **options: Any) -> tuple[bytes, ...]:
+        """Launch with the same arguments again; returns the bytes of every tensor afterwards.
+        ``fresh`` are arguments that hold nothing before, as outputs do that TileLang allocates."""
+        for number, (arg, start) in enumerate(zip(self.args, self.before)):
             if start is not None:
                 _bytes(arg).copy_(start)
+            if number in fresh:
+                unwritten.mark(arg, allocated=True)
         options = {"threads": 1, "cores": self.cores, "timeout_s": 2.0} | options
         self.kernel.launch(self.args, grid=self.grid, **options)
         return self.outputs()
+
+    def spans(self) -> list[Any]:
+        """Where the tensors lie."""
+        from tests.emulator.mutation.memory import Span
+
+        return [
+            Span(a.data_ptr(), guards.extent(a).end - a.data_ptr())
+            for a, b in zip(self.args, self.before)
+            if b is not None
+        ]
 
     def outputs(self) -> tuple[bytes, ...]:
         """The bytes of every tensor argument as they are now."""
@@ -59,7 +77,13 @@ class Launch:
 @contextmanager
 def noted(name: str, found: list[Launch]) -> Iterator[None]:
     """Adds the launches inside the block to ``found``."""
-    original = EmulatedKernel.launch
+    original, lower = EmulatedKernel.launch, lowered.lower
+    functions: dict[str, tuple[Any, Any]] = {}
+
+    def lowering(function: Any, configs: Any = None) -> Any:
+        entry = lower(function, configs)
+        functions[entry["source"]] = function, configs
+        return entry
 
     def launch(self: EmulatedKernel, args: Any, *, grid: int, **options: Any) -> float:
         before = [_bytes(a).clone() if isinstance(a, torch.Tensor) else None for a in args]
@@ -68,10 +92,14 @@ def noted(name: str, found: list[Launch]) -> Iterator[None]:
             number = sum(x.name.split("#")[0] == name for x in found)
             full = f"{name}#{number + 1}" if number else name
             cores = options.get("cores", 32)
-            found.append(Launch(full, self, tuple(args), tuple(before), grid, cores))
+            origin = functions.get(self.text, (None, None))
+            found.append(Launch(full, self, tuple(args), tuple(before), grid, cores, *origin))
         return seconds
 
-    with patch.object(EmulatedKernel, "launch", launch):
+    with (
+        patch.object(EmulatedKernel, "launch", launch),
+        patch.object(lowered, "lower", lowering),
+    ):
         yield
 
 

@@ -11,6 +11,9 @@ extern AK_API __thread uint32_t block_idx;
 extern AK_API __thread uint3 threadIdx, blockIdx;
 extern AK_API __thread uint3 blockDim, gridDim;
 
+// What a mutant adds in a numbered place of a prepared source (runtime/mutate.h), 0 without one.
+extern "C" AK_API int32_t ak_shift(uint32_t place);
+
 // TileLang's own names of the 8-bit floats outside vector functions.
 namespace tl {
 struct float_e4m3_t;
