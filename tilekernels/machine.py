@@ -59,8 +59,14 @@ def compile_cuda(program: Any, arch: str = "", **configs: bool) -> Any:
     )
 
 
-def compile_ascend(program: Any) -> Any:
-    """Compile a program for the NPU, or for the emulator where that is active."""
+def compile_ascend(program: Any, **configs: bool) -> Any:
+    """Compile a program for the NPU, or for the emulator where that is active.
+
+    Args:
+        configs: names of :class:`tilelang.PassConfigKey`.
+    """
     import tilelang
 
-    return tilelang.compile(program, target="ascend")
+    keys = tilelang.PassConfigKey
+    options = {keys[name]: value for name, value in configs.items()}
+    return tilelang.compile(program, target="ascend", pass_configs=options)
