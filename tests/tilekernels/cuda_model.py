@@ -72,8 +72,8 @@ class Model:
             + text
             + "\nstatic void** args;\nstruct Kernel { static void body() { "
             + f"{name}({', '.join(call)}); }} }};\n"
-            + 'extern "C" void run(int grid, int threads, unsigned seed, int cluster, void** given) {'
-            + "\n  args = given;\n  launch<Kernel>(grid, threads, seed, cluster);\n}\n"
+            + 'extern "C" void run(int grid, int threads, unsigned seed, int many, void** given) {'
+            + "\n  args = given;\n  launch<Kernel>(grid, threads, seed, many);\n}\n"
         )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.cc").write_text(text)

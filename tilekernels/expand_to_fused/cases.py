@@ -44,9 +44,10 @@ def cases() -> Iterator[Case]:
         yield case(11, topk, 32, 64, level="core", alignment=128)
     # More than 2**31 bytes of result: 41000 rows of 56 KiB.
     yield case(5000, 8, 32, 28672, level="full")
-    for tokens in (1, 128, 4096):
-        yield case(tokens, 8, 256, 7168, level="full", bench=True, alignment=64)
-    yield case(8192, 6, 72, 2560, level="full", bench=True, alignment=64)
+    for align in (1, 64):
+        for tokens in (128, 4096):
+            yield case(tokens, 8, 256, 7168, level="full", bench=True, alignment=align)
+        yield case(8192, 6, 72, 2560, level="full", bench=True, alignment=align)
     for wrong, error in WRONG.items():
         yield Case(f"refused-{wrong}", params(4, 2, 8, 64) | {"wrong": wrong}, error=error)
 

@@ -27,8 +27,12 @@ def cases() -> Iterator[Case]:
     yield _case(0, 2, 8, 64, False, True, spare=5)
     for hidden in (33, 128, 2560, 7168):
         yield _case(5, 2, 4, hidden, False, True, level="core")
-    for tokens in (128, 4096):
-        yield _case(tokens, 8, 256, 7168, False, False, level="full", bench=True, alignment=64)
+    for align in (1, 64):
+        for tokens in (128, 4096):
+            yield _case(
+                tokens, 8, 256, 7168, False, False, level="full", bench=True, alignment=align
+            )
+        yield _case(8192, 6, 72, 2560, True, True, level="full", bench=True, alignment=align)
     for wrong in ("channels", "columns", "row_major"):
         params = plain.params(4, 2, 8, 64, "float8_e4m3fn") | {"packed": True, "col": True}
         yield Case(f"refused-{wrong}", params | {"wrong": wrong}, error="ValueError")

@@ -1,9 +1,7 @@
-"""Gradient of moe_topk_gate with respect to the logits, in torch operations for every device.
+"""Gradient of moe_topk_gate with respect to the logits: the op moe_topk_gate_backward.
 
-With u the scores of a token's experts, D their sum plus 1e-20 and w = scale u / D the weights:
-dL/du_j = (scale g_j - sum of g_k w_k) / D. Experts that occur twice add up. Then du/dx:
-(1 - exp(-u^2)) / (2 u) for sqrtsoftplus, u (1 - u) for sigmoid, and for softmax u (d - sum of d u).
-Indices, weights of shared experts and of random tokens carry no gradient.
+Indices, weights of shared experts and of random tokens carry no gradient. That of an auxiliary loss
+over the scores is asked of the op itself, which takes both.
 """
 
 from __future__ import annotations
@@ -11,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd.function import once_differentiable
 
-from tilekernels.gating import EPSILON
+from ascendkit import platform as platforms
+from ascendkit.registry import op
 
 
 def differentiable(
@@ -41,38 +41,25 @@ class Gate(torch.autograd.Function):
         # A caller may use its tensors again before the backward pass.
         unmapped, scores = (given[i] if args[i] is None else given[i].clone() for i in (14, 16))
         ctx.save_for_backward(scores, unmapped, weights)
-        ctx.scale, ctx.scoring = given[4], given[6]
+        ctx.scale, ctx.scoring, ctx.platform = given[4], given[6], platform
         ctx.mark_non_differentiable(idx)
         return idx, weights
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, _: torch.Tensor, grad: torch.Tensor) -> tuple[Any, ...]:
         """Gradient of the logits, second of the inputs."""
         scores, unmapped, weights = ctx.saved_tensors
-        found = gradient(scores, unmapped, weights, grad, ctx.scale, ctx.scoring)
-        return (None, found, *(None for _ in range(16)))
+        args = (scores, unmapped.contiguous(), weights, grad.contiguous(), ctx.scale, ctx.scoring)
+        return (None, gradient(args, ctx.platform), *(None for _ in range(16)))
 
 
-def gradient(
-    scores: torch.Tensor,
-    unmapped: torch.Tensor,
-    weights: torch.Tensor,
-    grad: torch.Tensor,
-    scale: float,
-    scoring: str,
-) -> torch.Tensor:
-    """float32 like ``scores``; ``weights`` and ``grad`` may have columns of shared experts."""
-    topk = unmapped.shape[1]
-    valid = unmapped >= 0
-    at = unmapped.clamp(min=0)
-    chosen = scores.gather(1, at).where(valid, 0.0)
-    g = grad[:, :topk].where(valid, 0.0)
-    inner = (g * weights[:, :topk]).sum(1, keepdim=True)
-    du = ((scale * g - inner) / (chosen.sum(1, keepdim=True) + EPSILON)).where(valid, 0.0)
-    dense = torch.zeros_like(scores).scatter_add(1, at, du)
-    if scoring == "softmax":
-        return scores * (dense - (dense * scores).sum(1, keepdim=True))
-    if scoring == "sigmoid":
-        return dense * scores * (1 - scores)
-    slope = -torch.expm1(-scores * scores) / (2 * scores)
-    return dense * slope.where(scores > 0, 0.0)
+def gradient(args: tuple[Any, ...], platform: str | None) -> torch.Tensor:
+    """What the op gives; its torch operations, on any device, where a platform has no kernel."""
+    from tilekernels.moe_topk_gate_backward import moe_topk_gate_backward
+
+    backward = op("tilekernels.moe_topk_gate_backward")
+    if platforms.current(args[0].device.type, platform) in backward.platforms():
+        return moe_topk_gate_backward(*args, platform=platform)
+    found: torch.Tensor = backward.load("reference").reference(*args, None, None)
+    return found
