@@ -13,7 +13,7 @@ COMMANDS = ("bench", "model", "multi", "preflight", "simulate", "size")
 def main(argv: list[str]) -> int:
     """Run the command named first."""
     if not argv or argv[0] in cli.HELP:
-        print(f"{(__doc__ or '').strip()}\n\ncommands: {', '.join(COMMANDS)}")
+        print(f"{(__doc__ or '').strip(' `.')}\n\ncommands: {', '.join(COMMANDS)}")
         return 0 if argv else cli.USAGE_ERROR
     if argv[0] not in COMMANDS:
         raise unknown("command", argv[0], COMMANDS)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ep_comm.handle import EPHandle
 
 MAX_RANKS, MAX_EXPERTS, MAX_LOCAL_EXPERTS, MAX_TOPK = 1024, 2048, 512, 32
+MAX_TOKENS = 1 << 24
 ROW_ALIGN = 16
 """Bytes; a row is a multiple of it."""
 SF_BYTES = 4
@@ -27,11 +28,27 @@ def integer(name: str, got: Any, low: int, high: int) -> int:
     return got
 
 
+def nearest_multiple(got: int, step: int) -> int:
+    """The multiple of ``step`` nearest to ``got``, at least one step."""
+    return max(1, (2 * got + step) // (2 * step)) * step
+
+
+def nearest_divisor(got: int, whole: int) -> int:
+    """The divisor of ``whole`` nearest to ``got``."""
+    legal = (d for d in range(1, whole + 1) if whole % d == 0)
+    return min(legal, key=lambda d: abs(d - got))
+
+
+def row_step(element_size: int) -> int:
+    """Values of so many bytes that make the least row; rows are multiples of it."""
+    return ROW_ALIGN // element_size
+
+
 def experts(num_experts: Any, ranks: int) -> int:
     """E: divided evenly by the ranks, within limits."""
     got = integer("num_experts", num_experts, 1, MAX_EXPERTS)
     if got % ranks:
-        near = max(got // ranks, 1) * ranks
+        near = nearest_multiple(got, ranks)
         raise bad_value("num_experts", got, f"a multiple of the number of ranks {ranks}", near)
     if got // ranks > MAX_LOCAL_EXPERTS:
         most = MAX_LOCAL_EXPERTS * ranks
@@ -77,8 +94,8 @@ def tokens(x: Any, device: str, most: int) -> tuple[torch.Tensor, torch.Tensor |
         rows, sf = tensor("x", x, (torch.bfloat16,), 2, device), None
     size = rows.shape[1] * rows.element_size()
     if not size or size % ROW_ALIGN:
-        step = ROW_ALIGN // rows.element_size()
-        near = max(step, rows.shape[1] // step * step)
+        step = row_step(rows.element_size())
+        near = nearest_multiple(rows.shape[1], step)
         raise bad_value("hidden", rows.shape[1], f"a multiple of {step}", near)
     if rows.shape[0] > most:
         raise bad_value("x", f"{rows.shape[0]} tokens", f"<= num_max_tokens_per_rank {most}", most)
@@ -208,6 +225,6 @@ def expert_rows(x: Any, got: EPHandle, device: str) -> torch.Tensor:
     if x.shape[0] != most and x.shape[0] != got.num_real_rows:
         raise bad_value("x", f"{x.shape[0]} rows", f"as dispatch gave: {most}", most)
     if not x.shape[1] or x.shape[1] * 2 % ROW_ALIGN:
-        near = max(8, x.shape[1] // 8 * 8)
+        near = nearest_multiple(x.shape[1], row_step(2))
         raise bad_value("hidden", x.shape[1], "a multiple of 8", near)
     return x

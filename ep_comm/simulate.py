@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ascendkit.errors import bad_value
 from ascendkit.testing import routing, sub_seed
+from ep_comm.checks import nearest_multiple
 from ep_comm.model.volume import row_bytes
 from ep_comm.routing import expected_parts
 from ep_comm.size import buffer_size
@@ -85,10 +86,16 @@ def simulate(
         raise bad_value("mode", mode, " or ".join(MODES))
     near = min(scaleup_ranks, ranks)
     if ranks < 1 or ranks % near:
-        raise bad_value("ranks", ranks, f"a multiple of scaleup_ranks {near}", near)
+        raise bad_value(
+            "ranks", ranks, f"a multiple of scaleup_ranks {near}", nearest_multiple(ranks, near)
+        )
     experts = max(num_experts, ranks)
     if experts % ranks:
-        raise bad_value("num_experts", experts, f"a multiple of {ranks}", experts // ranks * ranks)
+        near = nearest_multiple(experts, ranks)
+        raise bad_value("num_experts", experts, f"a multiple of {ranks}", near)
+    for name, got in (("sample", sample), ("num_topk", num_topk)):
+        if got < 1:
+            raise bad_value(name, got, "at least 1", 1)
     nodes = ranks // near
     sent, reached = _drawn(ranks, nodes, experts, num_topk, gate, sample, seed)
     scale = num_tokens / sample

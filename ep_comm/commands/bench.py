@@ -8,28 +8,38 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
+from ascendkit import cli
 from ascendkit.errors import bad_value
-from ep_comm.commands import show
+from ep_comm.commands import given, show
 from ep_comm.commands.origin import origin
-from ep_comm.launch import BACKENDS, Pool, available
+from ep_comm.launch import BACKENDS, Pool, RankError, available
 from ep_comm.measure import Shape, measure
 from ep_comm.transport.torch_dist import DEVICE_OF
 
 
 def main(c: dict[str, Any]) -> int:
     """Run, print, and append records where asked."""
+    given.numbers(c)
+    started = c["backend"] in BACKENDS
+    given.shapes(c, c["ranks"] if started else int(os.environ.get("WORLD_SIZE", "1")))
+    if c["record"]:
+        place(c["record"])
     shape = Shape(
         c["tokens"], c["hidden"], c["topk"], c["experts"], c["fp8"], c["routing"], c["repeats"],
         c["seed"],
     )  # fmt: skip
-    if c["backend"] in BACKENDS:
+    if started:
         reason = available(c["backend"])
         if reason:
             raise ValueError(f"backend {c['backend']}: {reason}")
         with Pool(c["backend"], c["ranks"], c["scaleup"] or None) as pool:
-            per_rank = pool.run("ep_comm.measure:measure", [(shape,)] * c["ranks"], 600.0)
+            try:
+                per_rank = pool.run("ep_comm.measure:measure", [(shape,)] * c["ranks"], 600.0)
+            except RankError as e:
+                cli.fail(str(e), 1)
         return _report(c, per_rank, c["ranks"])
     return _launched(c, shape)
 
@@ -43,7 +53,9 @@ def _launched(c: dict[str, Any], shape: Shape) -> int:
 
     if "RANK" not in os.environ:
         raise bad_value(
-            "backend", c["backend"], "a launcher around it: torchrun --nproc-per-node N -m ep_comm"
+            "backend",
+            c["backend"],
+            f"torchrun --nproc-per-node N -m ep_comm bench backend={c['backend']}",
         )
     if c["backend"] == "hccl":
         import torch_npu  # noqa: F401
@@ -96,12 +108,18 @@ def _report(c: dict[str, Any], per_rank: list[list[dict[str, Any]]], ranks: int)
     return 0
 
 
+def place(name: str) -> Path:
+    """Where records of that name go; ValueError for a name that is a path."""
+    if name != Path(name).name:
+        raise bad_value("record", name, "a file name, which goes to results/", Path(name).name)
+    return Path("results") / name
+
+
 def append(name: str, records: list[dict[str, Any]]) -> None:
     """Add records to a file under results/, a line each."""
     import fcntl
-    from pathlib import Path
 
-    path = Path("results") / name
+    path = place(name)
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as f:
         fcntl.flock(f, fcntl.LOCK_EX)

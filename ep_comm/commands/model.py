@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ascendkit import cli
 from ascendkit.errors import bad_value, unknown
-from ep_comm.commands import show
+from ep_comm.checks import nearest_divisor
+from ep_comm.commands import given, show
 from ep_comm.model.fit import constants, key_of
 from ep_comm.model.measured import fit, load
-from ep_comm.model.predict import held, predict
+from ep_comm.model.predict import Prediction, held, predict
 from ep_comm.model.published import machines, points
 from ep_comm.model.savings import carrier, fp8_saving
 from ep_comm.model.skew import skew
 from ep_comm.model.volume import PARTS
+
+T = TypeVar("T")
 
 
 def main(c: dict[str, Any]) -> int:
@@ -24,9 +28,24 @@ def main(c: dict[str, Any]) -> int:
     if c["machine"] != "all" and c["machine"] not in machines():
         raise unknown("machine", c["machine"], (*machines(), "all"))
     chosen = machines() if c["machine"] == "all" else (c["machine"],)
+    given.numbers(c)
     return {"table": _table, "predict": _predict, "fp8": _fp8, "carrier": _carrier}[c["action"]](
         c, chosen
     )
+
+
+def _served(c: dict[str, Any], chosen: tuple[str, ...], work: Callable[[str], T]) -> list[T]:
+    """``work`` on every machine; of all machines, those that cannot are named on stderr."""
+    found = []
+    for machine in chosen:
+        try:
+            found.append(work(machine))
+        except ValueError as e:
+            # The last reason, where none is left.
+            if machine == chosen[-1] and not found:
+                raise
+            cli.console(stderr=True).print(f"left out: {machine}: {e}", soft_wrap=True)
+    return found
 
 
 def _table(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
@@ -62,18 +81,24 @@ def _table(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
 
 
 def _predict(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
-    rows = []
-    for machine in chosen:
-        s = None
-        if c["gate"] != "uniform":
-            s = skew(c["gate"], c["experts"], c["topk"], c["ranks"], seed=c["seed"])
-        for part in PARTS:
-            p = predict(
+    if c["experts"] % c["ranks"]:
+        raise bad_value("ranks", c["ranks"], f"a divisor of experts {c['experts']}",
+                        nearest_divisor(c["ranks"], c["experts"]))  # fmt: skip
+    s = None
+    if c["gate"] != "uniform":
+        s = skew(c["gate"], c["experts"], c["topk"], c["ranks"], seed=c["seed"])
+
+    def both(machine: str) -> list[tuple[str, str, Prediction, Any]]:
+        return [
+            (machine, part, predict(
                 machine, part, c["ranks"], num_tokens=c["tokens"], hidden=c["hidden"],
                 num_experts=c["experts"], num_topk=c["topk"],
                 skew=1.0 if s is None else s.received,
-            )  # fmt: skip
-            rows.append((machine, part, p, s))
+            ), s)
+            for part in PARTS
+        ]  # fmt: skip
+
+    rows = [row for parts in _served(c, chosen, both) for row in parts]
     if c["output"] == "json":
         show.lines(
             {"record": "ep_comm_predicted", "machine": m, "part": part, "ranks": c["ranks"],
@@ -95,7 +120,7 @@ def _predict(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
 
 
 def _fp8(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
-    found = [(m, fp8_saving(m, c["ranks"], c["fused_cast"])) for m in chosen if m != "h800_ll"]
+    found = _served(c, chosen, lambda m: (m, fp8_saving(m, c["ranks"], c["fused_cast"])))
     if c["output"] == "json":
         show.lines({"record": "ep_comm_fp8", "machine": m, "ranks": c["ranks"], **s.__dict__}
                    for m, s in found)  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any
 
 from ascendkit import cli
 from ascendkit.errors import bad_value, unknown
-from ep_comm.commands import show
-from ep_comm.commands.bench import append
+from ep_comm.commands import given, show
+from ep_comm.commands.bench import append, place
 from ep_comm.commands.origin import origin
 from ep_comm.contract import Spec, matrix
 from ep_comm.measure import Shape, measure
@@ -32,6 +32,10 @@ def main(c: dict[str, Any]) -> int:
     for path in c["paths"]:
         if path not in PATHS:
             raise unknown("path", path, PATHS)
+    given.numbers(c)
+    given.shapes(c, int(os.environ.get("WORLD_SIZE", "1")))
+    if c["record"]:
+        place(c["record"])
     if c["backend"] == "hccl":
         import torch_npu  # noqa: F401
     kind = DEVICE_OF[c["backend"]]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ep_comm.commands import show
+from ascendkit.errors import bad_value
+from ep_comm.checks import MAX_TOPK
+from ep_comm.commands import given, show
 from ep_comm.launch import BACKENDS, Pool, RankError, available
 from ep_comm.preflight import Finding, connected, installed, memory
 from ep_comm.size import buffer_size
@@ -13,6 +15,10 @@ from ep_comm.size import buffer_size
 
 def main(c: dict[str, Any]) -> int:
     """Print findings; 1 where one is wrong."""
+    given.numbers(c, topk=(0, MAX_TOPK))
+    given.nodes(c["scaleup"], c["ranks"])
+    if c["timeout"] <= 0:
+        raise bad_value("timeout", c["timeout"], "seconds above 0", 1.0)
     size = buffer_size(
         c["tokens"], c["hidden"], c["topk"], scaleup_ranks=c["ranks"]
     ).num_bytes  # fmt: skip

@@ -5,12 +5,26 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ep_comm.commands import show
+from ascendkit.errors import bad_value
+from ep_comm.checks import MAX_RANKS, nearest_multiple
+from ep_comm.commands import given, show
 from ep_comm.simulate import simulate
+
+MOST_RANKS = 1 << 14
+"""A matrix of counts has this many squared entries."""
 
 
 def main(c: dict[str, Any]) -> int:
     """Print a row for every number of ranks and mode."""
+    given.numbers(c, ranks=(1, MOST_RANKS), scaleup=(1, MAX_RANKS))
+    for n in c["ranks"]:
+        near = min(c["scaleup"], n)
+        if n % near:
+            raise bad_value("ranks", n, f"a multiple of scaleup {near}", nearest_multiple(n, near))
+        experts = max(c["experts"], n)
+        if experts % n:
+            near = nearest_multiple(experts, n)
+            raise bad_value("experts", experts, f"a multiple of ranks {n}, or fewer", near)
     found = [
         simulate(
             n, mode, scaleup_ranks=c["scaleup"], num_tokens=c["tokens"], hidden=c["hidden"],

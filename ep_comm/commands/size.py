@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ascendkit import cli
-from ep_comm.commands import show
+from ascendkit.errors import bad_value
+from ep_comm.checks import MAX_RANKS, MAX_TOPK, nearest_multiple, row_step
+from ep_comm.commands import given, show
 from ep_comm.size import BUFFER_ALIGN, REVISION, buffer_size, total
 
 
 def main(c: dict[str, Any]) -> int:
     """Print terms and total."""
+    given.numbers(c, scaleup=(1, MAX_RANKS), topk=(0, MAX_TOPK))
+    step, ranks = row_step(1 if c["fp8"] else 2), c["scaleout"] * c["scaleup"]
+    if c["hidden"] % step:
+        near = nearest_multiple(c["hidden"], step)
+        raise bad_value("hidden", c["hidden"], f"a multiple of {step}", near)
+    if ranks > MAX_RANKS:
+        told = f"{c['scaleout']} x {c['scaleup']} = {ranks} ranks"
+        near = max(1, MAX_RANKS // c["scaleup"])
+        raise bad_value("scaleout", told, f"at most {MAX_RANKS} ranks", near)
     size = buffer_size(
         c["tokens"], c["hidden"], c["topk"], scaleout_ranks=c["scaleout"],
         scaleup_ranks=c["scaleup"], use_fp8_dispatch=c["fp8"], allow_hybrid_mode=c["hybrid"],

@@ -81,7 +81,7 @@ class DispatchCall:
             raise ValueError("num_experts: got None, wanted a number without a handle")
         self.most = b.num_max_tokens_per_rank if self.most is None else self.most
         self.alignment = 1 if self.alignment is None else self.alignment
-        checks.integer("num_max_tokens_per_rank", self.most, 1, 1 << 24)
+        checks.integer("num_max_tokens_per_rank", self.most, 1, checks.MAX_TOKENS)
         checks.integer("expert_alignment", self.alignment, 1, 1 << 16)
         checks.integer("num_sms", self.num_sms, 0, 1 << 10)
         experts = checks.experts(self.num_experts, b.size)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
+from ascendkit.errors import bad_value
 from ep_comm.model.fit import Constants, constants
 from ep_comm.model.published import Point, shape
 from ep_comm.model.volume import Volume, volume
@@ -49,7 +51,12 @@ def predict(
         dtype: of rows; FP8 with scales for dispatch, bf16 for combine by default.
         skew: largest over mean of the rows ranks receive.
         low_latency: one row a choice, no deduplication.
+
+    Raises:
+        ValueError: ranks over a link that no published run of the machine tells about.
     """
+    c = constants(machine, part)
+    _told(machine, ranks, c)
     given = {
         "num_tokens": num_tokens, "hidden": hidden, "num_experts": num_experts,
         "num_topk": num_topk,
@@ -58,7 +65,24 @@ def predict(
     moved = volume(
         part, ranks=ranks, dtype=dtype, dedup=not low_latency and machine != "h800_ll", **sizes
     )
-    return of_volume(moved, constants(machine, part), skew)
+    return of_volume(moved, c, skew)
+
+
+def _told(machine: str, ranks: int, c: Constants) -> None:
+    """ValueError where the machine's constants leave out a link that these ranks use."""
+    near = shape(machine)["scaleup_ranks"]
+    wanted, legal = "", 0
+    if ranks < 2:
+        wanted, legal = "at least 2", 2
+    elif ranks <= near and c.scaleup_gbs == inf:
+        wanted, legal = (
+            f"more than {near} on {machine}: its runs tell of the network alone",
+            2 * near,
+        )
+    elif ranks > near and c.scaleout_gbs == inf:
+        wanted, legal = f"at most {near} on {machine}: its runs tell of one node alone", near
+    if wanted:
+        raise bad_value("ranks", ranks, wanted, legal)
 
 
 def of_volume(v: Volume, c: Constants, skew: float = 1.0) -> Prediction:

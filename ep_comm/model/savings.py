@@ -40,6 +40,8 @@ class Saving:
 
 def fp8_saving(machine: str, ranks: int, fused_cast: bool = False) -> Saving:
     """What FP8 dispatch saves on the published shape."""
+    if machine == "h800_ll":
+        raise bad_value("machine", machine, "one with a run of rows sent once a rank", "h800_v1")
     s = shape(machine)
     hbm = device(DEVICE_OF[machine]).bytes_per_s("hbm")
     if not hbm:
@@ -85,8 +87,9 @@ def carrier(num_bytes: float, cores: int) -> Carrier:
     Args:
         cores: vector cores that store; they cannot compute meanwhile.
     """
-    if cores < 1 or num_bytes < 0:
-        raise bad_value("cores, num_bytes", (cores, num_bytes), "at least 1, and not negative")
+    for name, got, least in (("cores", cores, 1), ("num_bytes", num_bytes, 0)):
+        if got < least:
+            raise bad_value(name, got, f"at least {least}", least)
     c = constants("ascend_950dt", "dispatch")
     link = float(device("ascend_950dt").get("scaleup_gbs_unidir"))
     store = min(cores * AIV_STORE_GBS, link)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ascendkit.errors import bad_value, unknown
 from ascendkit.formats import width
+from ep_comm.checks import nearest_divisor
 from ep_comm.routing import expected_parts
 
 PARTS = ("dispatch", "combine")
@@ -70,7 +71,8 @@ def volume(
         dedup: False sends a row for every choice (low-latency kernels).
     """
     if ranks < 1 or num_experts % ranks:
-        raise bad_value("ranks", ranks, f"a divisor of num_experts {num_experts}")
+        legal = nearest_divisor(ranks, num_experts)
+        raise bad_value("ranks", ranks, f"a divisor of num_experts {num_experts}", legal)
     near = min(ranks, scaleup_ranks)
     if ranks % near:
         raise bad_value("ranks", ranks, f"a multiple of scaleup_ranks {near}", near)

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from ep_comm.__main__ import main
+
 ROOT = Path(__file__).parents[2]
 
 
-def call(*args: str, code: int = 0) -> str:
+def call(*args: str) -> str:
     got = subprocess.run(
         [sys.executable, "-m", "ep_comm", *args], capture_output=True, text=True, cwd=ROOT
     )
-    assert got.returncode == code, got.stderr + got.stdout
-    return got.stdout if code == 0 else got.stderr
+    assert got.returncode == 0, got.stderr + got.stdout
+    return got.stdout
 
 
 def records(*args: str) -> list[dict]:
@@ -62,16 +64,77 @@ def test_bench_and_preflight_on_threads():
     ("args", "text"),
     [
         (("sise",), "nearest: size"),
-        (("size", "topk=33"), "num_topk: got 33"),
+        (("size", "topk=33"), "topk: got 33, wanted 0 to 32"),
         (("size", "tokens=many"), "tokens: got 'many', wanted an integer"),
         (("model", "machine=h80"), "nearest: h800"),
         (("bench", "backend=nccl"), "torchrun"),
         (("bench", "backend=mip"), "nearest: mpi"),
+        (("bench", "repeats=0"), "repeats: got 0, wanted 1 to"),
+        (("bench", "ranks=3"), "wanted a multiple of ranks 3; nearest legal: 255"),
+        (("bench", "hidden=65"), "wanted a multiple of 8; nearest legal: 64"),
+        (("bench", "fp8=true", "hidden=72"), "wanted a multiple of 16; nearest legal: 80"),
+        (("bench", "ranks=4", "scaleup=3"), "wanted a divisor of ranks 4, or 0; nearest legal: 2"),
+        (("bench", "record=../x.jsonl"), "nearest legal: x.jsonl"),
+        (("multi", "topk=[8,33]"), "topk: got 33, wanted 1 to 32"),
+        (("preflight", "timeout=0"), "seconds above 0"),
+        (("preflight", "ranks=0"), "ranks: got 0, wanted 1 to 1024"),
+        (("size", "hidden=7"), "wanted a multiple of 8; nearest legal: 8"),
+        (("size", "scaleout=256"), "at most 1024 ranks; nearest legal: 128"),
+        (("simulate", "ranks=abc"), "ranks: got str, wanted an int"),
+        (("simulate", "ranks=63"), "wanted a multiple of scaleup 8; nearest legal: 64"),
+        (("simulate", "sample=0"), "sample: got 0, wanted 1"),
+        (("model", "machine=tpu"), "wanted one of all, ascend_950dt"),
+        (("model", "action=carrier", "cores=[0]"), "cores: got 0, wanted 1"),
+        (("model", "action=predict", "ranks=7"), "a divisor of experts 256; nearest legal: 8"),
+        (("model", "action=predict", "machine=sm100_nvlink"), "tell of one node alone"),
+        (
+            ("model", "action=fp8", "machine=sm90_cx7", "ranks=8"),
+            "of the network alone; nearest legal: 16",
+        ),
+        (("model", "action=fp8", "machine=h800_ll"), "nearest legal: h800_v1"),
     ],
 )
-def test_refusals_are_one_line(args, text):
-    err = call(*args, code=2)
-    assert text in err and err.count("\n") == 1
+def test_refusals_say_what_is_legal(args, text, monkeypatch):
+    """In this process: starting one costs more than the answer."""
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    if args[0] == "multi":
+        monkeypatch.setenv("RANK", "0")
+    with pytest.raises((ValueError, TypeError)) as caught:
+        main(list(args))
+    assert text in str(caught.value)
+
+
+def test_a_refusal_is_one_line():
+    got = subprocess.run(
+        [sys.executable, "-m", "ep_comm", "size", "topk=33"],
+        capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    assert got.returncode == 2
+    assert got.stderr == "error: topk: got 33, wanted 0 to 32; nearest legal: 32\n"
+
+
+def test_machines_that_cannot_answer_are_named():
+    got = subprocess.run(
+        [sys.executable, "-m", "ep_comm", "model", "action=predict", "output=json"],
+        capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    told = {json.loads(line)["machine"] for line in got.stdout.splitlines()}
+    assert told == {"ascend_950dt", "sm90_cx7", "h800_v1", "h800_ll"}
+    assert "left out: sm100_nvlink: ranks: got 64, wanted at most 8" in got.stderr
+
+
+def test_an_error_of_a_rank_is_one_line(monkeypatch, capsys):
+    from ep_comm import measure
+
+    def broken(group, shape):
+        raise KeyError("here")
+
+    monkeypatch.setattr(measure, "measure", broken)
+    with pytest.raises(SystemExit) as caught:
+        main(["bench", "backend=threads", "tokens=8", "hidden=64", "experts=16"])
+    assert caught.value.code == 1
+    assert "error: rank 0: KeyError: 'here'" in capsys.readouterr().err
 
 
 def test_importing_costs_no_torch():
