@@ -142,14 +142,15 @@ def _goldens(config: Config, argv: Sequence[str]) -> int:
 
 
 def _write(config: Config, text: str) -> None:
-    """To ``file``, or to the terminal."""
+    """To ``file``, which is named on stderr, or to the terminal."""
     if not config["file"]:
         sys.stdout.write(text)
         return
     try:
-        Path(config["file"]).write_text(text, encoding="utf-8")
+        size = Path(config["file"]).write_bytes(text.encode())
     except OSError as e:
         raise ValueError(f"file: cannot write {config['file']!r}: {e.strerror}") from None
+    print(f"wrote {config['file']} ({size:,} bytes)", file=sys.stderr)
 
 
 ACTIONS: dict[str, Callable[[Config, Sequence[str]], int]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def _report(c: dict[str, Any], per_rank: list[list[dict[str, Any]]], ranks: int)
         )  # fmt: skip
     if c["record"]:
         append(c["record"], records)
+        print(f"added {len(records)} records to {place(c['record'])}", file=sys.stderr)
     if c["output"] == "json":
         show.lines(records)
         return 0

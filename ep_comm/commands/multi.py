@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,8 @@ def main(c: dict[str, Any]) -> int:
         accel.set_device(int(os.environ.get("LOCAL_RANK", os.environ["RANK"])))
     dist.init_process_group(c["backend"])
     code = Run(c, kind).all()
+    if c["record"] and dist.get_rank() == 0:
+        print(f"added records to {place(c['record'])}", file=sys.stderr)
     dist.destroy_process_group()
     return code
 

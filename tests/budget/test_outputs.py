@@ -40,9 +40,11 @@ class Checker(HTMLParser):
 
 
 @pytest.mark.parametrize("argv", [DECODE, TRAIN, [*DECODE, "time=peak"]])
-def test_a_page_is_whole_and_alone(argv, tmp_path):
+def test_a_page_is_whole_and_alone(argv, tmp_path, capsys):
     file = tmp_path / "a.html"
     assert main([*argv, "output=html", f"file={file}"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"wrote {file} ({file.stat().st_size:,} bytes)\n")
     text = file.read_text()
     assert len(text) < 1_000_000
     for word in ("http", "@import", "url(", str(tmp_path)):
