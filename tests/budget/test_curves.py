@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -13,9 +16,11 @@ from ascendkit.budget.curves.facts import contention, donors, files, floor, know
 from ascendkit.budget.curves.lookup import Stack, fitted, timing
 from ascendkit.budget.curves.rows import rows
 from ascendkit.budget.curves.tiles import padding
-from ascendkit.budget.curves.work import ideal
+from ascendkit.budget.curves.work import ideal, key_of
 from ascendkit.data import configs, table
 from ascendkit.hardware import device, devices
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("key", known())
@@ -24,7 +29,7 @@ def test_every_row_has_a_device_a_source_and_a_time(key):
     for file in files(key):
         assert set(file) <= {
             "schema", "donors", "sources", "floors", "floor_us", "floor_source", "series", "rows",
-            "contention", "calibration", "collective_kept",
+            "contention", "calibration", "collective_kept", "instead",
         }  # fmt: skip
         for source in file.get("sources", {}).values():
             assert set(source) == {"ref", "kind"} and all(source.values())
@@ -157,6 +162,45 @@ def test_a_row_faster_than_the_peak_is_not_a_time():
     assert "dma-027" not in kept and "dma-030" in kept
 
 
+def topk_call(rows, row_len, k=1024):
+    return Call("", "topk.radix_select", dict(rows=rows, row_len=row_len, num_topk=k))
+
+
+def test_top_k_follows_its_own_measured_curve():
+    """The rows come from the JSONL of measurements alone, and longer rows take longer."""
+    from ascendkit.budget.curves.lookup import _samples
+
+    own = [r for k, r, _ in _samples("h200", ()) if k.op == "topk.radix_select"]
+    assert own and all(r.mark == "M" and r.source.startswith("own_topk") for r in own)
+    for batch in (1, 6, 256, 4096):
+        times = [
+            timing(topk_call(batch, 1 << n), device("h200"), Stack("decode")) for n in range(12, 21)
+        ]
+        assert {t.mark for t in times} == {"M"}
+        seconds = [t.seconds for t in times]
+        assert seconds == sorted(seconds) and seconds[-1] > 1.2 * seconds[0]
+    for row in own:
+        (call,) = row.calls
+        got = timing(call, device("h200"), Stack("decode"))
+        # Three standard errors of the fit.
+        assert abs(math.log(got.seconds / row.seconds)) < 3 * got.sigma, row.id
+
+
+def test_few_rows_have_another_kernel():
+    few, many = (fitted(topk_call(r, 1 << 18), device("h200"), Stack("decode")) for r in (6, 256))
+    assert few != many
+    assert key_of(topk_call(131, 9), device("h200")) != key_of(topk_call(132, 9), device("h200"))
+
+
+def test_the_rows_of_top_k_are_those_of_its_records():
+    """After new lines in the JSONL: python results/budget_curves/extract_topk.py."""
+    found = run_path(str(ROOT / "results" / "budget_curves" / "extract_topk.py"))
+    records = [json.loads(line) for line in found["RECORDS"].read_text().splitlines()]
+    assert found["TARGET"].read_text() == found["text"](records)
+    slower = {**records[0], "ours_us": {"other": 1e9}}
+    assert found["text"]([*records, slower]) == found["text"](records), "the fastest layout"
+
+
 @pytest.fixture
 def records(tmp_path):
     """A file of records, and the rows it gave forgotten afterwards."""
@@ -206,5 +250,5 @@ def test_runtime_names_of_devices(name, key):
 def test_a_device_nobody_knows_is_refused():
     from ascendkit.budget.curves.records import device_of
 
-    with pytest.raises(ValueError, match="nearest"):
+    with pytest.raises(ValueError, match="wanted one of"):
         device_of("TPU v9")

@@ -23,7 +23,7 @@ def _folder() -> Path:
 
 @lru_cache(maxsize=32)
 def files(device: str) -> tuple[dict[str, Any], ...]:
-    paths = (_folder() / f"{device}{tail}.yaml" for tail in ("", ".tables"))
+    paths = (_folder() / f"{device}{tail}.yaml" for tail in ("", ".own", ".tables"))
     return tuple(load_yaml(p) for p in paths if p.is_file())
 
 

@@ -1,8 +1,9 @@
 """Measured kernel times as rows: calls of ops, microseconds, and where the figure comes from.
 
-A device's rows live in ``configs/data/kernels/<device>.yaml`` and ``<device>.tables.yaml`` (written
-by a script). ``series`` are one line and many sizes; ``rows`` give a row of another table its
-meaning: which op, which parameters.
+A device's rows live in ``configs/data/kernels/<device>.yaml``, ``<device>.own.yaml`` and
+``<device>.tables.yaml`` (both written by scripts). ``series`` are one line and many sizes; ``rows``
+give a row of another table its meaning: which op, which parameters. Of an op that a file lists
+under ``instead``, the rows of other files are not used.
 """
 
 from __future__ import annotations
@@ -55,9 +56,19 @@ ADOPTED: dict[str, tuple[Row, ...]] = {}
 def rows(device: str) -> tuple[Row, ...]:
     """All rows measured on ``device``, series first."""
     got = files(device)
+    found = [
+        (file, row)
+        for read in (_series, lambda _, file: _referred(device, file))
+        for file in got
+        for row in read(device, file)
+    ]
+    taken = {op for file in got for op in file.get("instead", ())}
     return (
-        *(row for file in got for row in _series(device, file)),
-        *(row for file in got for row in _referred(device, file)),
+        *(
+            row
+            for file, row in found
+            if not any(c.op in taken and c.op not in file.get("instead", ()) for c in row.calls)
+        ),
         *ADOPTED.get(device, ()),
     )
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ascendkit.budget.call import Call
-from ascendkit.budget.curves.tiles import padding
+from ascendkit.budget.curves.tiles import cores, padding
 from ascendkit.budget.roofline import roofline, runs_as
 from ascendkit.hardware import Device
 
@@ -30,6 +30,11 @@ FAMILIES = {
     ),
 }  # fmt: skip
 """Ops whose kernels are alike enough that one may stand in for another, marked transferred."""
+
+SPLIT = {"topk.radix_select": "rows"}
+"""Ops that share one row among cores where there are fewer rows than cores: another kernel."""
+CORES = 128
+"""Cores of a device whose number is not known, for :data:`SPLIT`."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ def key(op: str, params: tuple[tuple[str, Any], ...], device: Device) -> Key:
         variant = "backward"
     elif got.get("wgrad") or got.get("accumulate"):
         variant = "wgrad"
+    elif op in SPLIT and got[SPLIT[op]] < (cores(device) or CORES):
+        variant = "split rows"
     flops = Call("", op, got).cost.flops()
     cube = {d: v for (u, d), v in flops.items() if u == "cube"}
     dtype = max(cube, key=lambda d: cube[d]) if cube else ""
