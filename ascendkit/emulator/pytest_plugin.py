@@ -1,19 +1,23 @@
-"""``pytest --ascend-emulator``: launches on the emulator inside tests are judged.
+"""``pytest --ascend-emulator``: launches on the emulator inside tests and fixtures are judged.
 
-A test whose launches give a finding of severity error fails, and prints it. ``check()`` inside a
-test counts as well when it runs a TileLang function. Launches of fixtures and of threads that the
-test starts are not judged. Without the options nothing is imported but this file.
+A test whose launches give a finding of severity error fails, and prints it; if they belong to a
+fixture, the test is an error that names the fixture. ``check()`` inside a test counts as well when
+it runs a TileLang function. Launches of threads that a test starts are not judged. Without the
+options nothing is imported but this file and ``pytest_marker``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ascendkit.emulator import pytest_marker
 
 SECTION = "findings of the Ascend emulator"
 _ATTRIBUTE = "ascend_emulator_findings"
@@ -35,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take part only when asked to."""
+    """Take part only when asked to; the marker is known always."""
+    config.addinivalue_line("markers", pytest_marker.HELP)
     path = config.getoption("--ascend-emulator-json")
     if not (path or config.getoption("--ascend-emulator")):
         return
@@ -52,32 +57,72 @@ class _Judge:
         self._path = path
         self._found: dict[str, list[dict[str, Any]]] = {}
         self._now: list[dict[str, Any]] = []
+        self._item: pytest.Item | None = None
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            pytest_marker.allowed(item)  # what is wrong with a marker is said before any test
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self._item = item
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        try:
+            with self._judged(request.node, "setup", f"fixture {fixturedef.argname}"):
+                return (yield)
+        except pytest.fail.Exception as error:
+            if fixturedef.cached_result is not None:  # later tests that use it are errors too
+                key = fixturedef.cached_result[1]
+                fixturedef.cached_result = (None, key, (error, error.__traceback__))
+            raise
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        with self._judged(item, "call", "test"):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        with self._judged(item, "teardown", "teardown"):
+            return (yield)
+
+    @contextmanager
+    def _judged(self, node: Any, when: str, where: str) -> Iterator[None]:
+        """Judge the launches inside; findings of severity error that no marker of ``node`` allows
+        are a failure, whatever else happened."""
         from ascendkit.emulator.judged import judged
 
-        result, kept = None, None
+        kept = None
         try:
             with judged() as kept:
-                result = yield
+                yield
         finally:
             findings = list(dict.fromkeys(kept.findings)) if kept else []
-            self._now = [f.to_json() for f in findings]
+            allowed = pytest_marker.allowed(node)
+            for f in findings:
+                entry = {**f.to_json(), "where": where}
+                if f.code in allowed:
+                    entry["allowed"] = allowed[f.code]
+                self._now.append(entry)
             text = "\n\n".join(map(str, findings))
-            if text:
-                item.add_report_section("call", SECTION, text)
-        errors = sum(f.severity == "error" for f in findings)
+            if text and self._item is not None:
+                self._item.add_report_section(when, SECTION, text)
+        errors = [f.code for f in findings if f.severity == "error" and f.code not in allowed]
         if errors:
-            pytest.fail(f"Ascend emulator: findings of severity error: {errors}", pytrace=False)
-        return result
+            codes = ", ".join(dict.fromkeys(errors))
+            text = f"findings of severity error: {len(errors)} ({codes})"
+            pytest.fail(f"Ascend emulator: {where}: {text}", pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if call.when == "call" and self._now:
+        if self._now:
             setattr(report, _ATTRIBUTE, self._now)  # plain containers: xdist passes them on
             self._now = []
         return report
