@@ -67,7 +67,7 @@ class Checked:
             [verdicts.written(len(self.extra) + i, r.bytes, unset=u) for i, r in enumerate(own)]
             for u in (False, True)
         )
-        contents = self.memory.contents()
+        contents = self.memory.contents(written)
         if failure is None:
             found += self._overruns(found)
             found += coverage.unwritten(self.kernel, self.memory, written)
@@ -125,7 +125,8 @@ class Checked:
         self.threads = 1
         if self._try(_Trial(Poison()), judged=False) is not None:
             return []
-        before = _Before(self.memory.contents(), verdicts.journal(), written, unset)
+        contents = self.memory.contents(written)
+        before = _Before(contents, verdicts.journal(), written, unset)
         first = self._effect(before, _Trial(Poison(1)))
         if first is None:
             return []

@@ -41,7 +41,7 @@ def mark(tensor: torch.Tensor, *, allocated: bool = False) -> None:
     if not storage.nbytes():
         return
     raw = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),))
-    raw.fill_(ONES)
+    raw.numpy().fill(ONES)
     entry = _Fresh(weakref.ref(tensor), tensor._version, allocated)
     _known[address] = entry
     weakref.finalize(tensor, _forget, address, entry)
@@ -71,8 +71,8 @@ def allocated(tensor: torch.Tensor) -> bool:
 
 
 def undefined(tensor: torch.Tensor, low: int, size: int) -> Any:
-    """For each byte of [low, low + size) of the tensor's storage one that is not 0 if it has no
-    value; None if all have one."""
+    """A mask of the bytes of [low, low + size) of the tensor's storage that have no value; None if
+    all have one."""
     import torch
 
     entry = _entry(tensor)
@@ -84,15 +84,15 @@ def undefined(tensor: torch.Tensor, low: int, size: int) -> Any:
     mask = raw == ONES
     if entry.defined is not None:
         mask &= ~entry.defined[first : first + size]
-    return mask.astype("uint8") if mask.any() else None
+    return mask if mask.any() else None
 
 
 def define(tensor: torch.Tensor, low: int, written: Any) -> None:
-    """A launch wrote the bytes of the storage from ``low`` on that ``written`` says."""
+    """A launch wrote bytes of the storage: from ``low`` on those that ``written`` says."""
     import numpy as np
 
     entry = _entry(tensor)
-    if entry is None:
+    if entry is None or written is None:
         return
     storage = tensor.untyped_storage()
     if entry.defined is None:
@@ -108,6 +108,15 @@ def forget(values: Any) -> None:
     for value in values:
         if hasattr(value, "untyped_storage") and value.device.type == "cpu":
             _known.pop(value.untyped_storage().data_ptr(), None)
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two arrays of as many bytes are equal."""
+    from ascendkit.emulator import toolchain
+
+    function = toolchain.symbol("ak_same")
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+    return bool(function(one.ctypes.data, two.ctypes.data, one.size))
 
 
 def poison(memory: Any, where: Any, kind: int) -> None:

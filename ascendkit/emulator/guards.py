@@ -227,9 +227,13 @@ class Guarded:
             if g.moved:
                 g.fill(poison if only is None or only == i else 0)
 
-    def contents(self) -> list[Any]:
-        """What is in the copies now, an array of bytes each; None for what is in place."""
-        return [g.memory.numpy().copy() if g.moved else None for g in self._groups]
+    def contents(self, written: Sequence[Any]) -> list[Any]:
+        """What is in the copies now, an array of bytes each; None for what is in place or was not
+        ``written``."""
+        return [
+            g.memory.numpy().copy() if g.moved and bits is not None else None
+            for g, bits in zip(self._groups, written)
+        ]
 
     def differing(
         self, before: list[Any], written: Sequence[Any], unset: Sequence[Any]
@@ -240,16 +244,21 @@ class Guarded:
         import numpy as np
 
         found = []
-        for g, old, bits, known in zip(self._groups, before, written, unset):
-            if old is None or np.array_equal(new := g.memory.numpy(), old):
+        for g, held, bits, known in zip(self._groups, before, written, unset):
+            if not g.moved:
                 continue
-            wrong = (new != old) & ~known
+            old, new = g.source.numpy() if held is None else held, g.memory.numpy()
+            if fresh.same(old, new):
+                continue
+            wrong = new != old
+            if known is not None:
+                wrong &= ~known
             inside = np.zeros(g.bytes, dtype=bool)
             for _, _, e in g.members:
                 inside[e.base - g.low : e.end - g.low] = True
             wrong &= inside
             if g.undefined is not None:
-                wrong &= (g.undefined == 0) | bits
+                wrong &= ~g.undefined if bits is None else g.undefined <= bits
             if wrong.any():
                 found.append(g.base + int(wrong.argmax()))
         return found
@@ -275,7 +284,7 @@ class Guarded:
 
         for g, held, bits in zip(self._groups, contents, written):
             fresh.define(g.members[0][1], g.low, bits)
-            if held is None or not bits.any():
+            if held is None:
                 continue
             for *_, e in g.members:
                 g.rows(g.source, e).numpy()[...] = g.rows(torch.from_numpy(held), e).numpy()
@@ -283,14 +292,16 @@ class Guarded:
     def undefined_outputs(
         self, written: Sequence[Any]
     ) -> Iterator[tuple[str, torch.Tensor, Any, bool]]:
-        """Tensors that had bytes without a value: name, tensor, a mask, in the tensor's shape, of
-        elements that got none, and whether anything was written."""
+        """Tensors with bytes that had no value and got none: name, tensor, a mask, in the tensor's
+        shape, of such elements, and whether anything was written."""
         import numpy as np
 
         for g, bits in zip(self._groups, written):
-            if g.undefined is None:
+            if g.undefined is None or (bits is not None and bits.all()):
                 continue
-            empty = (g.undefined != 0) & ~bits
+            empty = g.undefined if bits is None else g.undefined > bits
+            if not empty.any():
+                continue
             for name, tensor, e in g.members:
                 item = tensor.element_size()
                 shape = (*tensor.shape, item)
@@ -301,7 +312,7 @@ class Guarded:
                     np.lib.stride_tricks.as_strided(
                         empty[e.base - g.low :], shape, strides, writeable=False
                     ).any(-1),
-                    bool(bits.any()),
+                    bits is not None,
                 )
 
 

@@ -169,15 +169,15 @@ def order_matters() -> bool:
 
 
 def written(region: int, size: int, *, unset: bool = False) -> Any:
-    """A mask of the bytes of region number ``region`` that the last checked launch wrote;
-    ``unset``: those that it wrote with bytes that had no value."""
+    """A mask of the bytes of region number ``region`` that the last checked launch wrote, None if
+    it wrote none; ``unset``: those that it wrote with bytes that had no value."""
     import numpy as np
 
     read = toolchain.symbol("ak_written")
     read.argtypes, read.restype = [ctypes.c_uint64, ctypes.c_uint32], ctypes.c_void_p
     address = read(region, unset)
     if not address or not size:
-        return np.zeros(size, dtype=bool)
+        return None
     packed = np.ctypeslib.as_array(
         ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8)), ((size + 7) // 8,)
     )

@@ -61,16 +61,19 @@ void set_atomic(Atomic op, Dtype type) {
   Atomic was = core().modes.atomic;
   core().modes.atomic = op, core().modes.atomic_type = type;
   if (!tracing()) return;
-  constexpr const char* ops[] = {"none", "add", "max", "min"};
-  std::string name = std::string("asc_set_atomic_") + ops[int(op)];
-  if (op != Atomic::None)
-    name += type == Dtype::F32    ? "_float"
-            : type == Dtype::F16  ? "_float16"
-            : type == Dtype::BF16 ? "_bfloat"
-            : type == Dtype::S8   ? "_int8"
-            : type == Dtype::S16  ? "_int16"
-                                  : "_int32";
-  if (noted(name.c_str())) core().modes.atomic = was;
+#define AK_NAMES(OP)                                                                               \
+  {"asc_set_atomic_" OP "_float", "asc_set_atomic_" OP "_float16", "asc_set_atomic_" OP "_bfloat", \
+   "asc_set_atomic_" OP "_int8",  "asc_set_atomic_" OP "_int16",   "asc_set_atomic_" OP "_int32"}
+  constexpr const char* names[3][6] = {AK_NAMES("add"), AK_NAMES("max"), AK_NAMES("min")};
+#undef AK_NAMES
+  int column = type == Dtype::F32    ? 0
+               : type == Dtype::F16  ? 1
+               : type == Dtype::BF16 ? 2
+               : type == Dtype::S8   ? 3
+               : type == Dtype::S16  ? 4
+                                     : 5;
+  if (noted(op == Atomic::None ? "asc_set_atomic_none" : names[int(op) - 1][column]))
+    core().modes.atomic = was;
 }
 void set_hf32(bool on) {
   if (!noted(on ? "asc_enable_hf32" : "asc_disable_hf32")) core().modes.hf32 = on;

@@ -10,19 +10,6 @@ std::mutex slot_mutex;
 Slot* slots = nullptr;
 std::mutex stream_mutex;
 std::vector<char> stream;  // of the last traced launch, blocks in order of completion
-// Records of a running block are gathered per worker and appended when the block ends.
-thread_local std::unordered_map<uint32_t, std::vector<char>> open_records;
-
-// The vector instruction being executed: its loads come before it, its stores after.
-thread_local std::vector<Access> loads;
-struct Vector {
-  const Slot* slot = nullptr;  // null: none is open
-  RecordHead head;
-  std::vector<Access> accesses;
-};
-thread_local Vector vector;
-
-bool streaming() { return worker->launch->spec.trace >= 2; }
 void append(std::vector<char>& to, const void* p, size_t n) {
   to.insert(to.end(), static_cast<const char*>(p), static_cast<const char*>(p) + n);
 }
@@ -76,31 +63,10 @@ Action action_of(const char* name) {
   return Action::Plain;
 }
 
-void emit(const Slot& s, const RecordHead& head, const Access* accesses) {
-  if (streaming()) {
-    auto& out = open_records[head.block];
-    append(out, &head, sizeof head);
-    append(out, accesses, head.accesses * sizeof(Access));
-  }
-  if (checking() || journaling()) judge::on_record(core(), s, head, accesses);
-}
-// Nothing joins the open vector instruction any more.
-void close_vector() {
-  if (!vector.slot) return;
-  const Slot& s = *vector.slot;
-  vector.slot = nullptr;
-  constexpr size_t kMost = 255;  // of one record; a scatter of bytes may have more
-  size_t n = vector.accesses.size(), at = 0;
-  do {
-    vector.head.accesses = uint8_t(std::min(kMost, n - at));
-    emit(s, vector.head, vector.accesses.data() + at);
-    at += vector.head.accesses;
-  } while (at < n);
-}
-RecordHead head_of(const Slot& s, int pipe, size_t accesses, uint64_t a0, uint64_t a1) {
-  Core& c = core();
+RecordHead head_of(const Core& c, const Slot& s, int pipe, uint32_t at, size_t accesses,
+                   uint64_t a0, uint64_t a1) {
   return {s.index,
-          site,
+          at,
           c.block->index,
           uint8_t(pipe),
           c.aic,
@@ -110,9 +76,46 @@ RecordHead head_of(const Slot& s, int pipe, size_t accesses, uint64_t a0, uint64
           c.running,
           0};
 }
+void emit(Recorder& r, Core& c, const Slot& s, const RecordHead& head, const Access* accesses) {
+  if (r.streams) {
+    auto& out = r.open[head.block];
+    append(out, &head, sizeof head);
+    append(out, accesses, head.accesses * sizeof(Access));
+  }
+  if (r.checks || r.journals) judge::on_record(c, s, head, accesses);
+}
+// Nothing joins the open vector instruction any more.
+void close_vector(Recorder& r, Core& c) {
+  if (!r.slot) return;
+  const Slot& s = *r.slot;
+  r.slot = nullptr;
+  size_t n = r.accesses.size(), at = 0;
+  // Judges have no interest in what computes with registers alone.
+  if (n == 0 && !r.streams && Action(s.action) == Action::Plain) return;
+  constexpr size_t kMost = 255;  // of one record; a scatter of bytes may have more
+  do {
+    size_t part = std::min(kMost, n - at);
+    emit(r, c, s, head_of(c, s, PIPE_V, r.site, part, 0, 0), r.accesses.data() + at);
+    at += part;
+  } while (at < n);
+}
+
+// That of an instruction whose name is a literal: by its address, the list is long.
+Slot& slot_of(const char* op) {
+  SlotCache::Entry& known = worker->slots.of[(uint64_t(op) >> 3) % SlotCache::kEntries];
+  if (known.op != op) known = {op, slot(op)};
+  return *known.slot;
+}
 }  // namespace
 
-bool recording() { return streaming() || checking() || journaling(); }
+Recorder::Recorder(const Spec& spec)
+    : streams(spec.trace >= 2), checks(spec.flags & kCheck), journals(spec.flags & kJournal) {}
+
+void record_begin(Core& core) {
+  if (!worker->recorder) return;
+  worker->recorder->ub = ak::ub();
+  raw_begin(core);
+}
 
 Slot* slot(const char* name) {
   std::lock_guard<std::mutex> hold(slot_mutex);
@@ -140,49 +143,55 @@ void corrupt(uint32_t kind, void* result, uint32_t bytes, uint32_t lane_bytes) {
   }
 }
 
-uint32_t fault_of(const char* op) { return slot(op)->fault; }
+uint32_t fault_of(const char* op) { return slot_of(op).fault; }
 
 void write_raw(const Slot& s, const RecordHead& head, const Access& access) {
-  emit(s, head, &access);
+  Worker& w = *worker;
+  emit(*w.recorder, *w.current, s, head, &access);
 }
 
 void write_record(const Slot* s, int pipe, const Access* accesses, size_t n, uint64_t a0,
                   uint64_t a1) {
+  Worker& w = *worker;
   raw_flush();
-  close_vector();
-  emit(*s, head_of(*s, pipe, n, a0, a1), accesses);
+  close_vector(*w.recorder, *w.current);
+  RecordHead head = head_of(*w.current, *s, pipe, site, n, a0, a1);
+  emit(*w.recorder, *w.current, *s, head, accesses);
 }
 
 void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
             uint64_t a1) {
-  Slot* s = slot(op);
-  __atomic_fetch_add(&s->count, 1, __ATOMIC_RELAXED);
-  if (recording()) write_record(s, pipe, accesses.begin(), accesses.size(), a0, a1);
+  Slot& s = slot_of(op);
+  __atomic_fetch_add(&s.count, 1, __ATOMIC_RELAXED);
+  if (recording()) write_record(&s, pipe, accesses.begin(), accesses.size(), a0, a1);
 }
 
 void record_more(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0,
                  uint64_t a1) {
-  if (recording()) write_record(slot(op), pipe, accesses.begin(), accesses.size(), a0, a1);
+  if (recording()) write_record(&slot_of(op), pipe, accesses.begin(), accesses.size(), a0, a1);
 }
 
 void stream_record(const char* op, int pipe, uint64_t a0, uint64_t a1) {
-  if (recording()) write_record(slot(op), pipe, nullptr, 0, a0, a1);
+  if (recording()) write_record(&slot_of(op), pipe, nullptr, 0, a0, a1);
 }
 
 void trace_op(const Slot* s) {
-  if (!recording()) return;
-  raw_flush();
-  close_vector();
-  vector.slot = s;
-  vector.head = head_of(*s, PIPE_V, 0, 0, 0);
-  vector.accesses.swap(loads);
-  loads.clear();
+  Worker& w = *worker;
+  if (!w.recorder) return;
+  Recorder& r = *w.recorder;
+  if (!w.current->in_simd) raw_flush();
+  close_vector(r, *w.current);
+  r.slot = s, r.site = site;
+  r.accesses.clear();
+  r.accesses.swap(r.loads);
 }
 
 void trace_access(const void* p, uint32_t bytes, bool write) {
-  if (!recording()) return;
-  uint64_t offset = uint64_t(static_cast<const uint8_t*>(p) - ub());
-  auto& to = write ? vector.accesses : loads;
+  Worker& w = *worker;
+  if (!w.recorder) return;
+  Recorder& r = *w.recorder;
+  auto offset = uint64_t(static_cast<const uint8_t*>(p) - r.ub);
+  auto& to = write ? r.accesses : r.loads;
   if (!to.empty()) {
     Access& last = to.back();
     if (last.write == write && last.base + last.row_bytes == offset) {
@@ -191,24 +200,27 @@ void trace_access(const void* p, uint32_t bytes, bool write) {
       return;
     }
   }
-  to.push_back(rows(Space::UB, offset, 1, bytes, bytes, write, core().sub));
+  to.push_back(rows(Space::UB, offset, 1, bytes, bytes, write, w.current->sub));
 }
 
 bool trace_sync(const char* op, int pipe, int other, uint32_t id) {
   (void)pipe, (void)other, (void)id;
   if (!tracing()) return false;
-  __atomic_fetch_add(&slot(op)->count, 1, __ATOMIC_RELAXED);
-  return fault_of(op) != 0;
+  Slot& s = slot_of(op);
+  __atomic_fetch_add(&s.count, 1, __ATOMIC_RELAXED);
+  return s.fault != 0;
 }
 
 void finish_block(Block& block) {
-  vector.slot = nullptr;
-  if (checking() || journaling()) judge::on_block_end(block);
-  auto it = open_records.find(block.index);
-  if (it == open_records.end()) return;
+  Recorder* r = worker->recorder;
+  if (!r) return;
+  r->slot = nullptr;
+  if (r->checks || r->journals) judge::on_block_end(block);
+  auto it = r->open.find(block.index);
+  if (it == r->open.end()) return;
   std::lock_guard<std::mutex> hold(stream_mutex);
   append(stream, it->second.data(), it->second.size());
-  open_records.erase(it);
+  r->open.erase(it);
 }
 
 Access range(Space space, const void* p, uint64_t bytes, bool write) {

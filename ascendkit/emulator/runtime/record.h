@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <unordered_map>
 
 #include "state.h"
 
@@ -50,6 +51,20 @@ enum class Action : uint8_t {
   Atomic,    // SIMT atomic; argument: thread
 };
 
+// What a worker needs to make records. Hooks run at every instruction, and each look-up of a
+// thread's own variables costs as much as all they do: they are here, behind `worker`.
+struct Recorder {
+  explicit Recorder(const Spec& spec);
+  const bool streams, checks, journals;
+  const uint8_t* ub = nullptr;  // of the running core
+  // The vector instruction being executed: its loads come before it, its stores after.
+  const Slot* slot = nullptr;  // null: none is open
+  uint32_t site = 0;
+  std::vector<Access> loads, accesses;
+  // Records of running blocks, appended to the stream when the block ends.
+  std::unordered_map<uint32_t, std::vector<char>> open;
+};
+
 // Counts an executed instruction and, at trace level 2, writes its record.
 void record(const char* op, int pipe, std::initializer_list<Access> accesses, uint64_t a0 = 0,
             uint64_t a1 = 0);
@@ -64,7 +79,8 @@ bool holds_atomic();  // the running code is inside an atomic of global memory
 Access range(Space space, const void* p, uint64_t bytes, bool write);
 Access rows(Space space, uint64_t base, uint64_t count, uint64_t bytes, int64_t stride, bool write,
             uint32_t sub = 0);
-bool recording();  // somebody reads records: the stream, judges
+inline bool recording() { return worker->recorder; }
+void record_begin(Core& core);  // from here on records are those of `core`
 inline bool tracing() { return worker->launch->spec.trace != 0; }
 // The fault a test has armed in `op`: 0 for none, else a kind of corrupt().
 uint32_t fault_of(const char* op);

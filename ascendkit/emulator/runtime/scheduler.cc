@@ -52,7 +52,7 @@ void resume(Core& c) {
     acquire_stack(c.fiber, kCoreStack);
     prepare(c.fiber, core_main, &c);
   }
-  if (recording()) raw_begin(c);
+  record_begin(c);
   switch_fiber(worker->main, c.fiber);
   if (recording()) raw_flush();
   c.site = site;
@@ -72,7 +72,7 @@ bool start_block(Launch& launch) {
     return false;
   }
   auto block = std::make_unique<Block>();
-  block->index = index;
+  block->index = index, block->launch = &launch;
   Kind kind = Kind(launch.spec.kind);
   auto add = [&](bool aic, uint32_t sub, uint32_t at) {
     auto core = std::make_unique<Core>();
@@ -199,6 +199,9 @@ void run_worker(Launch& launch) {
   self.launch = &launch;
   self.rng = launch.spec.replay * 0x9e3779b97f4a7c15ull + 1;
   worker = &self;
+  std::unique_ptr<Recorder> recorder;
+  if (launch.spec.trace >= 2 || launch.spec.flags & (kCheck | kJournal))
+    self.recorder = (recorder = std::make_unique<Recorder>(launch.spec)).get();
   use_alternate_stack();
   auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(launch.spec.timeout_s);

@@ -85,8 +85,10 @@ struct Core {
   std::string name() const;
 };
 
+struct Launch;
 struct Block {
   uint32_t index = 0;
+  Launch* launch = nullptr;
   std::vector<std::unique_ptr<Core>> cores;
   Bank* bank = nullptr;
   int sub_arrived[kFlags][2] = {};    // subblock scope: arrivals of each vector core
@@ -174,13 +176,23 @@ struct Deadline {
 };
 void prepare_deadline(Launch& launch);
 
+struct SlotCache {
+  static constexpr size_t kEntries = 64;
+  struct Entry {
+    const char* op = nullptr;
+    Slot* slot = nullptr;
+  } of[kEntries];
+};
+struct Recorder;
 struct Worker {
   Launch* launch = nullptr;
+  Recorder* recorder = nullptr;  // somebody reads records (record.h)
   Fiber main;
   sigjmp_buf escape;
   Core* current = nullptr;
   std::vector<std::unique_ptr<Block>> blocks;
   uint64_t rng = 0;
+  SlotCache slots;
 };
 extern thread_local Worker* worker;
 inline Core& core() { return *worker->current; }

@@ -22,6 +22,10 @@ class Bits {
   uint64_t size() const { return size_; }
   const uint64_t* words() const { return word_.get(); }
 
+  bool none() const {
+    return !size_ || std::all_of(word_.get(), word_.get() + (size_ + 63) / 64,
+                                 [](uint64_t w) { return w == 0; });
+  }
   bool test(uint64_t i) const { return word_[i / 64] >> (i % 64) & 1; }
   void fill(uint64_t lo, uint64_t hi, bool on) {
     each(lo, hi, [&](uint64_t& w, uint64_t mask) { on ? w |= mask : w &= ~mask; });

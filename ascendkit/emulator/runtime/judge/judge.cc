@@ -11,8 +11,9 @@ States::~States() {
 }
 
 void on_record(Core& core, const Slot& slot, const RecordHead& head, const Access* accesses) {
-  if (journaling()) journal_record(core, slot, head, accesses);
-  if (!checking()) return;
+  uint64_t flags = core.block->launch->spec.flags;
+  if (flags & kJournal) journal_record(core, slot, head, accesses);
+  if (!(flags & kCheck)) return;
   race_record(core, slot, head, accesses);
   memory_record(core, slot, head, accesses);
 }

@@ -89,9 +89,10 @@ class Look {
   Look(Core& c, const RecordHead& h)
       : head_(h),
         block_(*static_cast<BlockMemory*>(c.block->judges.of[kMemory])),
-        launch_(*static_cast<LaunchMemory*>(worker->launch->judges.of[kMemory])),
-        data_(!control()),
-        advice_(worker->launch->spec.flags & kAdvice) {}
+        spec_(c.block->launch->spec),
+        launch_(*static_cast<LaunchMemory*>(c.block->launch->judges.of[kMemory])),
+        data_(!(spec_.flags & kControl)),
+        advice_(spec_.flags & kAdvice) {}
 
   void run(Form form, const Slot& slot, const Access* a, uint32_t n) {
     Action action = Action(slot.action);
@@ -150,7 +151,7 @@ class Look {
   }
   void candidate(const Access& a, uint64_t base, uint64_t end) {
     bool gm = Space(a.space) == Space::GM;
-    uint32_t region = gm ? uint32_t(block_.tensor->region - worker->launch->spec.regions) : 0;
+    uint32_t region = gm ? uint32_t(block_.tensor->region - spec_.regions) : 0;
     for (Candidate& c : block_.candidates)
       if (c.site == head_.site && c.space == a.space && c.sub == a.sub && c.region == region) {
         c.base = std::min(c.base, base), c.end = std::max(c.end, end), ++c.count;
@@ -415,6 +416,7 @@ class Look {
 
   const RecordHead& head_;
   BlockMemory& block_;
+  const Spec& spec_;
   LaunchMemory& launch_;
   bool data_, advice_;
 };
@@ -448,7 +450,7 @@ void memory_record(Core& core, const Slot& slot, const RecordHead& head, const A
 
 void memory_block_end(Block& block) {
   auto& mine = *static_cast<BlockMemory*>(block.judges.of[kMemory]);
-  auto& all = *static_cast<LaunchMemory*>(worker->launch->judges.of[kMemory]);
+  auto& all = *static_cast<LaunchMemory*>(block.launch->judges.of[kMemory]);
   std::lock_guard<std::mutex> hold(all.mutex);
   all.order_matters |= mine.order_matters;
   all.edges.insert(all.edges.end(), mine.edges.begin(), mine.edges.end());
@@ -488,8 +490,11 @@ uint64_t ak_candidates(const ak::judge::Candidate** out) {
   return ak::judge::last_candidates.size();
 }
 const uint64_t* ak_written(uint64_t region, uint32_t unset) {
-  for (auto& t : ak::judge::last_tensors)
-    if (t.region == ak::judge::last_regions + region) return (unset ? t.unset : t.written).words();
+  for (auto& t : ak::judge::last_tensors) {
+    if (t.region != ak::judge::last_regions + region) continue;
+    const ak::judge::Bits& bits = unset ? t.unset : t.written;
+    return bits.none() ? nullptr : bits.words();
+  }
   return nullptr;
 }
 void ak_watch(uint64_t address) {

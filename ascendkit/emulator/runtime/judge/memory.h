@@ -25,7 +25,7 @@ void memory_launch_end(Launch& launch);
 
 extern "C" {
 // Of the last checked launch: reads of unwritten bytes, and which bytes of a region were written,
-// or written with what had no value (a bit each; null: none).
+// or written with what had no value (a bit each; null: no byte).
 AK_API uint64_t ak_candidates(const ak::judge::Candidate** out);
 AK_API const uint64_t* ak_written(uint64_t region, uint32_t unset);
 // The last write of one byte of global memory, in the checked launches from ak_watch to ak_watched.

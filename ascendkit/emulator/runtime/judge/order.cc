@@ -152,10 +152,10 @@ void Order::arrive(Core& core, const RecordHead& head, uint32_t actor, LaunchOrd
     case Scope::Inter: {
       uint32_t slot = slot_of(core.aic, core.sub), key = uint32_t(core.aic) << 8 | id;
       Clock seen = clock;
-      to_others(b.index, slot, worker->launch->spec.grid, seen);
+      to_others(b.index, slot, core.block->launch->spec.grid, seen);
       std::lock_guard<std::mutex> hold(launch.mutex);
       auto& all = launch.inter[key];
-      size_t cores = worker->launch->cores_of(core.aic);
+      size_t cores = core.block->launch->cores_of(core.aic);
       all.arrivals.resize(cores), all.waits.resize(cores);
       uint32_t turn = all.arrivals[core.index]++;
       if (all.generations.size() <= turn) all.generations.resize(turn + 1);
@@ -264,7 +264,7 @@ void Order::sync(Core& core, const Slot& slot, const RecordHead& head, const Acc
     case Action::StoreDev: {
       uint32_t actor = enter(head);
       Clock clock = release(actor);
-      to_others(core.block->index, at, worker->launch->spec.grid, clock);
+      to_others(core.block->index, at, core.block->launch->spec.grid, clock);
       std::lock_guard<std::mutex> hold(launch.mutex);
       launch.words[accesses[0].base] = {core.block->index, clock};
       return;
@@ -329,8 +329,8 @@ void Order::end(Block& block) {
 }
 
 Order& order_of(Core& core) { return *static_cast<Order*>(core.block->judges.of[kProtocol]); }
-LaunchOrder& launch_order() {
-  return *static_cast<LaunchOrder*>(worker->launch->judges.of[kProtocol]);
+LaunchOrder& launch_order(Core& core) {
+  return *static_cast<LaunchOrder*>(core.block->launch->judges.of[kProtocol]);
 }
 void order_block_end(Block& block) { static_cast<Order*>(block.judges.of[kProtocol])->end(block); }
 

@@ -90,7 +90,7 @@ struct Order : State {
 
 // Those of the running core.
 Order& order_of(Core& core);
-LaunchOrder& launch_order();
+LaunchOrder& launch_order(Core& core);
 void order_block_end(Block& block);
 
 }  // namespace ak::judge

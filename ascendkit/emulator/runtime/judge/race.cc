@@ -46,7 +46,6 @@ struct BlockRace : State {
     return *m;
   }
 };
-LaunchRace& launch_race() { return *static_cast<LaunchRace*>(worker->launch->judges.of[kRace]); }
 
 // One access on its way through a shadow.
 struct Touch {
@@ -149,13 +148,13 @@ void race_block_start(Block& block) {
 void race_record(Core& core, const Slot& slot, const RecordHead& head, const Access* accesses) {
   Order& order = order_of(core);
   Action action = Action(slot.action);
-  if (action == Action::LoadDev) order.sync(core, slot, head, accesses, launch_order());
+  if (action == Action::LoadDev) order.sync(core, slot, head, accesses, launch_order(core));
   if (head.accesses) {
     BlockRace& race = *static_cast<BlockRace*>(core.block->judges.of[kRace]);
     uint32_t actor = order.enter(head);
     Actor& a = order.actors[actor];
-    bool strict =
-        worker->launch->spec.flags & kStrict && (head.pipe == PIPE_MTE2 || head.pipe == PIPE_MTE3);
+    bool strict = core.block->launch->spec.flags & kStrict &&
+                  (head.pipe == PIPE_MTE2 || head.pipe == PIPE_MTE3);
     if (strict) ++a.now;
     uint32_t site = head.site & kSiteMask;
     if (action == Action::Mmad && (head.argument[1] & 255)) site |= kUnitMark;
@@ -195,7 +194,7 @@ void race_record(Core& core, const Slot& slot, const RecordHead& head, const Acc
     }
   }
   if (action != Action::Plain && action != Action::LoadDev)
-    order.sync(core, slot, head, accesses, launch_order());
+    order.sync(core, slot, head, accesses, launch_order(core));
 }
 
 namespace {
@@ -276,11 +275,12 @@ void race_block_end(Block& block) {
       if (it != all.end()) r.released[s] = uint32_t(it - all.begin()) + 1;
     }
   compact(race.reaches);
-  LaunchRace& launch = launch_race();
+  auto& launch = *static_cast<LaunchRace*>(block.launch->judges.of[kRace]);
   std::lock_guard<std::mutex> hold(launch.mutex);
   launch.reaches.insert(launch.reaches.end(), race.reaches.begin(), race.reaches.end());
   launch.keep.insert(launch.keep.end(), race.keep.begin(), race.keep.end());
-  if (order.this_order) launch_order().this_order = true;
+  if (order.this_order)
+    static_cast<LaunchOrder*>(block.launch->judges.of[kProtocol])->this_order = true;
 }
 
 void race_launch_end(Launch& launch) {

@@ -2,7 +2,8 @@
 // bytes, where accesses cover them in part.
 #pragma once
 
-#include <deque>
+#include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -35,8 +36,8 @@ constexpr uint32_t kParts[kLevels] = {16, 8, 8, 4, 0};
 
 class Cells {
  public:
-  Cells() : cells_(1) {}
-  Cell& operator[](uint32_t i) { return cells_[i]; }
+  // References stay valid while it grows. The parts of a cell lie in one chunk.
+  Cell& operator[](uint32_t i) { return chunks_[i / kChunk][i % kChunk]; }
   uint32_t split(const Cell& whole, uint32_t level) {
     uint32_t n = kParts[level], first;
     auto& free = free_[level];
@@ -44,24 +45,29 @@ class Cells {
       first = free.back();
       free.pop_back();
     } else {
-      first = uint32_t(cells_.size());
-      cells_.resize(first + n);
+      if (used_ % kChunk + n > kChunk) used_ += kChunk - used_ % kChunk;
+      if (used_ / kChunk >= chunks_.size()) chunks_.push_back(std::make_unique<Cell[]>(kChunk));
+      first = used_, used_ += n;
     }
     Cell part = whole;
     part.child = 0;
-    for (uint32_t i = 0; i < n; ++i) cells_[first + i] = part;
+    std::fill_n(&(*this)[first], n, part);
     return first;
   }
   // Gives the parts of a cell back, and theirs.
   void merge(Cell& cell, uint32_t level) {
     if (!cell.child) return;
-    for (uint32_t i = 0; i < kParts[level]; ++i) merge(cells_[cell.child + i], level + 1);
+    Cell* part = &(*this)[cell.child];
+    if (level + 2 < kLevels)
+      for (uint32_t i = 0; i < kParts[level]; ++i) merge(part[i], level + 1);
     free_[level].push_back(cell.child);
     cell.child = 0;
   }
 
  private:
-  std::deque<Cell> cells_;  // references stay valid while it grows
+  static constexpr uint32_t kChunk = 1024;
+  std::vector<std::unique_ptr<Cell[]>> chunks_;
+  uint32_t used_ = 1;  // 0 is no child
   std::vector<uint32_t> free_[kLevels];
 };
 
@@ -95,11 +101,12 @@ class Shadow {
     if (!cell.child) cell.child = cells_.split(cell, level);
     uint64_t part = kCellBytes[level + 1];
     uint64_t first = std::max(low, at), last = std::min(high, end);
+    Cell* parts = &cells_[cell.child];
     for (uint64_t p = first / part * part; p < last; p += part)
-      visit(cells_[cell.child + uint32_t((p - at) / part)], level + 1, p, low, high, write, touch);
+      visit(parts[(p - at) / part], level + 1, p, low, high, write, touch);
     if (whole && write) {
       // Every part has the same story now.
-      cell.write = cells_[cell.child].write;
+      cell.write = parts->write;
       for (Seen& r : cell.read) r = {};
       cells_.merge(cell, level);
     }
