@@ -30,6 +30,10 @@ class Transport(Protocol):
     queued: bool
     """Whether two exchanges may follow each other without a :meth:`gather` in between."""
 
+    waited: list[float] | None
+    """Seconds this rank waited for the rows of each rank in the last exchange; None where rows of
+    all ranks arrive at once."""
+
     def gather(self, blob: bytes, what: str) -> list[bytes]:
         """``blob`` of every rank, in rank order. Raises PeerTimeout or PeerFailed."""
         ...

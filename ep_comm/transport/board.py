@@ -39,6 +39,9 @@ class Board:
         memory: at least ``size * slot_bytes(capacity)`` zeroed bytes a rank.
         capacity: most bytes of a blob.
         timeout_s: how long a peer may be late.
+
+    Attributes:
+        waits: seconds the last :meth:`gather` waited for each rank.
     """
 
     def __init__(self, memory: Memory, capacity: int, timeout_s: float) -> None:
@@ -47,6 +50,7 @@ class Board:
         self._seq = 0
         self._last = ["nothing yet"] * memory.size
         self._beats = 0
+        self.waits = [0.0] * memory.size
         self._inbox = memoryview(memory.local.numpy())
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -115,7 +119,10 @@ class Board:
         missing = list(self._others())
         while True:
             self._memory.sync()
-            missing = [p for p in missing if self._word(p, SEQ) < self._seq]
+            late = [p for p in missing if self._word(p, SEQ) < self._seq]
+            for peer in set(missing) - set(late):
+                self.waits[peer] = time.monotonic() - start
+            missing = late
             if not missing:
                 return
             for peer in missing:

@@ -45,6 +45,7 @@ class OneSided:
         self.rank, self.size, self.backend = data.rank, data.size, backend
         self._data, self._board, self._splitter = data, board, splitter
         self._release = tuple(release)
+        self.waited: list[float] | None = [0.0] * self.size
 
     @property
     def num_bytes(self) -> int:
@@ -66,6 +67,7 @@ class OneSided:
         widths = self.write_rows(planes, take, counts)
         self._data.sync()
         self._board.gather(b"", f"{what} arrival")
+        self.waited = list(self._board.waits)
         self._data.sync()
         rows = int(counts[:, self.rank].sum())
         begins, _ = offsets(rows, widths)

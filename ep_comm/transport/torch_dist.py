@@ -47,6 +47,7 @@ class TorchTransport:
     owned = True
     bounded = False
     queued = True
+    waited = None
 
     def __init__(self, ranks: Sequence[int], backend: str, capacity: int, timeout_s: float) -> None:
         import torch.distributed as dist
