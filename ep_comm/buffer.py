@@ -77,9 +77,21 @@ class EPBuffer(Calls):
         ranks, near = found.size, found.scaleup_ranks
         self.deterministic = deterministic
         self.num_max_tokens_per_rank = num_max_tokens_per_rank
+        self.num_allocated_qps = num_allocated_qps
         error: Exception | None = None
         try:
             checks.integer("number of ranks", ranks, 1, checks.MAX_RANKS)
+            checks.switches(
+                use_fp8_dispatch=use_fp8_dispatch, deterministic=deterministic,
+                allow_hybrid_mode=allow_hybrid_mode, explicitly_destroy=explicitly_destroy,
+                allow_multiple_reduction=allow_multiple_reduction,
+                prefer_overlap_with_compute=prefer_overlap_with_compute,
+            )  # fmt: skip
+            if sl_idx is not None:
+                checks.integer("sl_idx", sl_idx, 0, checks.MAX_LEVEL)
+            checks.integer("num_allocated_qps", num_allocated_qps, 0, checks.MAX_QPS)
+            checks.seconds("num_gpu_timeout_secs", num_gpu_timeout_secs)
+            checks.seconds("num_cpu_timeout_secs", num_cpu_timeout_secs)
             if lb_allocation_plan_or_num_bytes:
                 raise bad_value(
                     "lb_allocation_plan_or_num_bytes", lb_allocation_plan_or_num_bytes, "0", 0
@@ -106,7 +118,9 @@ class EPBuffer(Calls):
             "allow_multiple_reduction": allow_multiple_reduction,
             "deterministic": deterministic,
         }
-        first = found.connect(0, CAPACITY, num_cpu_timeout_secs)
+        # Ranks must hear of a bad limit too, so they meet under the default one.
+        bad = error is not None and "num_cpu_timeout_secs" in str(error)
+        first = found.connect(0, CAPACITY, 300 if bad else num_cpu_timeout_secs)
         try:
             agree(first, "EPBuffer", asked, error)
         except (TypeError, ValueError):
@@ -183,7 +197,8 @@ class EPBuffer(Calls):
             use_tma_aligned_col_major_sf: scales with strides (1, rows rounded up to 4).
             previous_event, async_with_compute_stream, allocate_on_comm_stream: overlap.
             defer_epilogue: copies run at ``wait()`` of the event, which is all that is returned.
-            num_sms, num_qps: kept in the handle; these backends have no use for them.
+            num_sms, num_qps: SMs, rounded up to even, are kept in the handle; QPs are at most those
+                allocated. These backends have no use for them.
             do_handle_copy: must be False.
 
         Returns:
@@ -197,7 +212,7 @@ class EPBuffer(Calls):
         """
         call = DispatchCall(
             self, x, topk_idx, topk_weights, cumulative_local_expert_recv_stats, num_experts,
-            num_max_tokens_per_rank, expert_alignment, num_sms, handle, do_handle_copy,
+            num_max_tokens_per_rank, expert_alignment, num_sms, num_qps, handle, do_handle_copy,
             do_cpu_sync, do_expand, do_zero_padding, use_tma_aligned_col_major_sf,
             defer_epilogue, async_with_compute_stream, previous_event, allocate_on_comm_stream,
         )  # fmt: skip
@@ -234,14 +249,37 @@ class EPBuffer(Calls):
             As :meth:`dispatch`.
         """
         call = CombineCall(
-            self, x, handle, topk_weights, bias,
+            self, x, handle, topk_weights, bias, num_sms, num_qps,
             defer_epilogue, async_with_compute_stream, previous_event, allocate_on_comm_stream,
         )  # fmt: skip
         return self.run_call(call, previous_event, async_with_compute_stream, defer_epilogue)
 
-    def barrier(self) -> None:
-        """Return when every rank has called it."""
-        self._collective("barrier", {}, None)
+    def barrier(
+        self,
+        wait_comm_stream: bool = True,
+        with_cpu_sync: bool = False,
+        sequential: bool = True,
+    ) -> None:
+        """Return when every rank has called it.
+
+        Args:
+            wait_comm_stream, sequential: accepted for the interface's sake: hosts meet after
+                everything they issued before, one after the other.
+            with_cpu_sync: first wait until the device has finished, too.
+        """
+        error = None
+        try:
+            checks.switches(
+                wait_comm_stream=wait_comm_stream, with_cpu_sync=with_cpu_sync,
+                sequential=sequential,
+            )  # fmt: skip
+        except TypeError as e:
+            error = e
+        if with_cpu_sync and error is None and self.device != "cpu":
+            import torch
+
+            torch.get_device_module(self.device).synchronize()
+        self._collective("barrier", {}, error)
 
     def capture(self) -> EventOverlap:
         """An event behind everything issued so far."""

@@ -47,7 +47,7 @@ class Calls:
         self.id = next(_ids)
         self.calls = 0
         self.pending = ""
-        self._explicit, self._destroyed, self._broken = explicit, False, ""
+        self.explicitly_destroy, self._destroyed, self._broken = explicit, False, ""
         self._stream = CommStream(f"ep_comm-{self.rank}", self.device)
 
     def destroy(self) -> None:
@@ -55,7 +55,7 @@ class Calls:
 
         Raises ValueError without ``explicitly_destroy``, and the second time.
         """
-        if not self._explicit:
+        if not self.explicitly_destroy:
             raise bad_value("EPBuffer.destroy", "a call", "explicitly_destroy=True in the ctor")
         if self._destroyed:
             raise ValueError("EPBuffer.destroy: got a second call, wanted one")
@@ -68,6 +68,23 @@ class Calls:
         if not self._broken:
             for transport in self.grid.all():
                 transport.close()
+
+    @property
+    def main_context(self) -> Grid:
+        """The connections of this buffer."""
+        return self.grid
+
+    def print_memory_usage(self) -> None:
+        """One line on stdout: memory of this rank, and what rows pass through it."""
+        so, su = self.grid.shape
+        hops = "two hops" if self.grid.rail is not None else "one hop"
+        owner = "the library's, made for every call" if self.grid.owned else "kept"
+        print(
+            f"EPBuffer {self.id}, rank {self.rank} of {self.size} ({self.backend}, {so} x {su}): "
+            f"{self.num_bytes:,} bytes ({self.num_bytes / 2**30:.3f} GiB), {hops}, "
+            f"memory for rows: {owner}",
+            flush=True,
+        )
 
     def check_capacity(self, part: str, most: int, hidden: int, num_topk: int, fp8: bool) -> None:
         """ValueError where the buffer is too small for the worst case of a call."""

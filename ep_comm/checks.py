@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MAX_RANKS, MAX_EXPERTS, MAX_LOCAL_EXPERTS, MAX_TOPK = 1024, 2048, 512, 32
 MAX_TOKENS = 1 << 24
+MAX_SMS, MAX_QPS, MAX_LEVEL = 1024, 1024, 15
 ROW_ALIGN = 16
 """Bytes; a row is a multiple of it."""
 SF_BYTES = 4
@@ -189,6 +190,28 @@ def bias(got: Any, shape: tuple[int, int], device: str) -> tuple[torch.Tensor, .
     return many
 
 
+def switches(**given: Any) -> None:
+    """Each of them true or false; TypeError else."""
+    for name, got in given.items():
+        if not isinstance(got, int) or got not in (0, 1):
+            raise bad_type(name, got, "a bool")
+
+
+def queues(num_sms: Any, num_qps: Any, allocated: int) -> int:
+    """The number of SMs, even; QPs at most those allocated, where that was said."""
+    integer("num_sms", num_sms, 0, MAX_SMS)
+    integer("num_qps", num_qps, 0, allocated or MAX_QPS)
+    return int(num_sms + num_sms % 2)
+
+
+def seconds(name: str, got: Any) -> None:
+    """A number above 0."""
+    if not isinstance(got, (int, float)) or isinstance(got, bool):
+        raise bad_type(name, got, "seconds")
+    if not got > 0:
+        raise bad_value(name, got, "seconds above 0", 1)
+
+
 def flags(
     do_expand: bool,
     do_zero_padding: bool,
@@ -201,6 +224,11 @@ def flags(
     """Combinations that mean nothing."""
     from ep_comm.event import EventOverlap
 
+    switches(
+        do_expand=do_expand, do_zero_padding=do_zero_padding, do_handle_copy=do_handle_copy,
+        defer_epilogue=defer_epilogue, async_with_compute_stream=asynchronous,
+        allocate_on_comm_stream=allocate_on_comm_stream,
+    )  # fmt: skip
     if do_handle_copy:
         raise bad_value(
             "do_handle_copy", True, "False: a handle keeps topk_idx by reference", False

@@ -66,7 +66,7 @@ def low_latency_dispatch(
 
     call = LowLatencyDispatch(
         buffer, x, topk_idx, None, cumulative_local_expert_recv_stats, num_experts,
-        num_max_dispatch_tokens_per_rank, None, 0, None, False, None, True, False, False, True,
+        num_max_dispatch_tokens_per_rank, None, 0, 0, None, False, None, True, False, False, True,
         True, None, False, name="low_latency_dispatch", use_fp8=use_fp8, round_scale=round_scale,
         use_ue8m0=use_ue8m0, wait_stats=dispatch_wait_recv_cost_stats, async_finish=async_finish,
         hook=return_recv_hook,
@@ -129,7 +129,7 @@ def low_latency_combine(
         As :meth:`EPBuffer.combine`.
     """
     call = WeightedCombine(
-        buffer, x, handle, None, None, True, True, None, False, name="low_latency_combine",
+        buffer, x, handle, None, None, 0, 0, True, True, None, False, name="low_latency_combine",
         weights=topk_weights, given_idx=topk_idx, use_logfmt=use_logfmt, zero_copy=zero_copy,
         async_finish=async_finish, hook=return_recv_hook, out=out,
         wait_stats=combine_wait_recv_cost_stats,

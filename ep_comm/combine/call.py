@@ -27,6 +27,8 @@ class CombineCall:
     handle: EPHandle
     topk_weights: torch.Tensor | None
     bias: Any
+    num_sms: int
+    num_qps: int
     deferred: bool
     asynchronous: bool
     previous_event: EventOverlap | None
@@ -51,6 +53,7 @@ class CombineCall:
             self.on_comm_stream,
         )  # fmt: skip
         checks.handle(h, b.id, {})
+        checks.queues(self.num_sms, self.num_qps, b.num_allocated_qps)
         x = checks.expert_rows(self.x, h, b.device)
         t, k = h.topk_idx.shape
         self.biases = checks.bias(self.bias, (t, x.shape[1]), b.device)

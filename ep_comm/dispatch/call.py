@@ -33,6 +33,7 @@ class DispatchCall:
     most: int | None
     alignment: int | None
     num_sms: int
+    num_qps: int
     handle: EPHandle | None
     do_handle_copy: bool
     do_cpu_sync: bool | None
@@ -83,7 +84,11 @@ class DispatchCall:
         self.alignment = 1 if self.alignment is None else self.alignment
         checks.integer("num_max_tokens_per_rank", self.most, 1, checks.MAX_TOKENS)
         checks.integer("expert_alignment", self.alignment, 1, 1 << 16)
-        checks.integer("num_sms", self.num_sms, 0, 1 << 10)
+        checks.switches(
+            do_cpu_sync=self._synced() if self.do_cpu_sync is None else self.do_cpu_sync,
+            use_tma_aligned_col_major_sf=self.column_major,
+        )
+        self.num_sms = checks.queues(self.num_sms, self.num_qps, b.num_allocated_qps)
         experts = checks.experts(self.num_experts, b.size)
         rows, sf = checks.tokens(self.x, b.device, self.most)
         if self.topk_idx is None:

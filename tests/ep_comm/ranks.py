@@ -28,7 +28,9 @@ def arrivals(group: Any, spec: Spec, seeds: list[int]) -> list[str]:
 
 def buffer(group: Any, **options: Any) -> EPBuffer:
     """A small buffer that is not patient."""
-    options = {"num_cpu_timeout_secs": 20, "explicitly_destroy": True, **options}
+    options = {
+        "num_cpu_timeout_secs": 20, "explicitly_destroy": True, "num_allocated_qps": 8, **options
+    }  # fmt: skip
     return EPBuffer(group, None, T, H, K, **options)
 
 

@@ -45,6 +45,13 @@ CASES = {
         {1: {"topk_idx": lambda r: r["topk_idx"].T.contiguous().T}}, "wanted contiguous"),
     "alignment zero": ({1: {"expert_alignment": 0}}, "expert_alignment: got 0, wanted 1 to"),
     "padding without expand": ({1: {"do_zero_padding": True}}, "False without do_expand"),
+    "more queue pairs than allocated": (
+        {1: {"num_qps": 9}}, "rank 1: num_qps: got 9, wanted 0 to 8; nearest legal: 8"),
+    "a word for a switch": (
+        {1: {"do_expand": "yes"}}, "rank 1: do_expand: got str, wanted a bool"),
+    "a word for the sync": (
+        {1: {"do_cpu_sync": "no"}}, "rank 1: do_cpu_sync: got str, wanted a bool"),
+    "a negative number of SMs": ({1: {"num_sms": -2}}, "num_sms: got -2, wanted 0 to 1024"),
     "handle copy": ({1: {"do_handle_copy": True}}, "do_handle_copy: got True, wanted False"),
     "deferred without async": ({1: {"defer_epilogue": True}}, "async_with_compute_stream=True"),
     "weights of another shape": (
@@ -145,6 +152,17 @@ def test_buffers_that_cannot_be(pool):
     assert {g.text for g in got} == {
         "ranks disagree on num_bytes: 1048576 on rank 0; 2097152 on rank 1"
     }
+    for name, value, text in (
+        ("num_cpu_timeout_secs", -1, "wanted seconds above 0; nearest legal: 1"),
+        ("num_gpu_timeout_secs", "1", "got str, wanted seconds"),
+        ("deterministic", "yes", "got str, wanted a bool"),
+        ("sl_idx", 16, "got 16, wanted 0 to 15"),
+        ("num_allocated_qps", 1025, "wanted 0 to 1024"),
+    ):
+        wrong = [({"num_bytes": 1 << 20},), ({"num_bytes": 1 << 20, name: value},)]
+        got = many.outcomes("tests.ep_comm.test_ep_errors:make", wrong)
+        assert len({g.text for g in got}) == 1 and f"rank 1: {name}: " in got[0].text, got
+        assert text in got[0].text
     region = [({"num_bytes": 64, "lb_allocation_plan_or_num_bytes": 1},)] * 2
     got = many.outcomes("tests.ep_comm.test_ep_errors:make", region)
     assert "lb_allocation_plan_or_num_bytes: got 1" in got[0].text
@@ -236,3 +254,27 @@ def test_buffers_nobody_destroys_are_collected():
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.1)
     assert threading.active_count() <= before
+
+
+def test_what_a_buffer_tells_of_itself(pool, capsys):
+    pool("threads", 2).run("tests.ep_comm.test_ep_errors:told_of_itself", [()] * 2)
+    out = capsys.readouterr().out
+    assert "rank 0 of 2 (threads, 1 x 2): " in out and "bytes (0.002 GiB), one hop" in out
+
+
+def told_of_itself(group):
+    from tests.ep_comm.ranks import buffer, text_of, tokens
+
+    b = buffer(group)
+    b.print_memory_usage()
+    assert b.explicitly_destroy and b.main_context.whole.size == 2
+    x, idx = tokens(group)
+    got = b.dispatch(x, idx, num_experts=E, num_sms=7, num_qps=8)
+    assert got[3].num_sms == 8
+    b.combine(got[0], got[3], num_sms=3, num_qps=2)
+    b.barrier(wait_comm_stream=False, with_cpu_sync=True, sequential=False)
+    told = text_of(lambda: b.combine(got[0], got[3], num_qps=9 if group.rank else 0))[1]
+    assert told == "rank 1: num_qps: got 9, wanted 0 to 8; nearest legal: 8", told
+    told = text_of(lambda: b.barrier(sequential="no" if group.rank else True))[1]
+    assert told == "rank 1: sequential: got str, wanted a bool", told
+    b.destroy()
