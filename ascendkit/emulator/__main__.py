@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator.findings import command
+from ascendkit.emulator.errors import EmulatorError
+from ascendkit.emulator.findings import command, exits
 
 EXAMPLE = """examples:
   python -m ascendkit.emulator run add.asc --grid 4 \\
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         "python -m ascendkit.emulator",
         description="An Ascend 950 on this CPU.",
-        epilog=EXAMPLE,
+        epilog=f"{EXAMPLE}\n{exits.HELP}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
@@ -72,9 +73,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     todo |= {"check": command.check, "fits": command.fits, "lint": command.lint}
     try:
         return todo[args.command](args)
+    except EmulatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return exits.of_error(error)
     except (ValueError, TypeError, RuntimeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return exits.CANNOT_JUDGE
 
 
 def _run(args: Any) -> int:
@@ -119,8 +123,9 @@ def _advise(args: Any) -> int:
 
     kernel = EmulatedKernel(args.file.read_text(), args.kernel)
     values = parse(args.arg, kernel.kernel.parameters)
-    print(advisor.report(kernel.text, advisor.advise(kernel, *values, grid=args.grid)))
-    return 0
+    found = advisor.advise(kernel, *values, grid=args.grid)
+    print(advisor.report(kernel.text, found))
+    return exits.FINDINGS if found else exits.CLEAN
 
 
 def _pages(args: Any) -> int:

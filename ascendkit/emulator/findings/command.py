@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ascendkit.emulator.findings import exits
 from ascendkit.errors import bad_value, unknown
 
 OUTPUTS = ("table", "json", "html")
@@ -45,7 +46,7 @@ def _subject(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: Any) -> int:
-    """Run with judges; exit code 1 for findings of severity error."""
+    """Run with judges; the exit code of the findings."""
     import torch
 
     from ascendkit.emulator.argument_text import parse
@@ -76,7 +77,7 @@ def check(args: Any) -> int:
 
 
 def lint(args: Any) -> int:
-    """Static findings; exit code 1 for those of severity error."""
+    """Static findings; their exit code."""
     from ascendkit.emulator.findings.lint import lint as run
 
     output, settings = _settings(args.settings)
@@ -87,20 +88,24 @@ def lint(args: Any) -> int:
 
 
 def fits(args: Any) -> int:
-    """Needs of each memory; exit code 1 if a 950 does not hold them."""
-    from ascendkit.emulator.findings import fits as module
+    """Needs of each memory; the exit code says whether a 950 holds them."""
+    from ascendkit.emulator.findings.fits import fits as run
+    from ascendkit.emulator.findings.fits_source import of_source
 
     output, settings = _settings(args.settings)
     if _is_source(args.subject):
-        found = module.of_source(Path(args.subject).read_text())
+        found = of_source(Path(args.subject).read_text())
     else:
-        found = module.fits(load(args.subject, settings), _options(args.subject))
+        found = run(load(args.subject, settings), _options(args.subject))
     if output == "json":
         print(json.dumps([fit.to_json() for fit in found], indent=1))
     else:
         for fit in found:
             _table(fit)
-    return 0 if all(fit.ok for fit in found) else 1
+    if any(fit.too_large for fit in found):
+        return exits.FINDINGS
+    known = found and all(fit.ok and (fit.memories or not fit.bound) for fit in found)
+    return exits.CLEAN if known else exits.CANNOT_JUDGE
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -199,7 +204,8 @@ def told(kernel: Any) -> int:
 
 
 def _result(result: Any, output: str) -> int:
-    return max(_print(result.findings, output), int(not result.ok))
+    _print(result.findings, output)
+    return exits.of_findings(result.findings, ended=result.run is not None)
 
 
 def _print(findings: Sequence[Any], output: str) -> int:
@@ -213,14 +219,16 @@ def _print(findings: Sequence[Any], output: str) -> int:
     else:
         render.show(findings, console())
         print(render.summary(findings))
-    return 1 if any(f.severity == "error" for f in findings) else 0
+    return exits.of_findings(findings)
 
 
 def _table(fit: Any) -> None:
     from ascendkit.cli import console, plain_table
 
     out = console()
-    print(f"{fit.kernel}: {'fits' if fit.ok else 'does NOT fit'} a 950")
+    print(f"{fit.kernel}: {fit.verdict}")
+    if fit.bound:
+        print(fit.bound)
     if fit.reason:
         print(f"TileLang does not lower it: {fit.reason}")
     table = plain_table()
@@ -237,6 +245,8 @@ def _table(fit: Any) -> None:
     for m in fit.memories:
         for chip, why in m.over.items():
             print(f"  {m.space} on {chip}: {why}")
+    for text in fit.overlaps:
+        print(f"  {text}")
     if not fit.buffers:
         return
     table = plain_table()

@@ -6,7 +6,6 @@ in use at once in program order, which is the least that any allocator could ask
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -77,6 +76,8 @@ class Fit:
     Attributes:
         ok: it fits a 950.
         reason: why TileLang itself refused to lower it, empty if it did not.
+        bound: what the numbers are worth if they are not the whole need (of a source text).
+        overlaps: of a source text: what shares bytes.
     """
 
     kernel: str
@@ -85,17 +86,35 @@ class Fit:
     memories: tuple[Memory, ...]
     capacity: Mapping[str, Mapping[str, int]]
     reason: str = ""
+    bound: str = ""
+    overlaps: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether each memory of a 950 holds what the kernel needs there."""
-        return not self.reason and all(
-            m.need <= self.capacity["950"][m.space] for m in self.memories
-        )
+        return not self.reason and not self.too_large
+
+    @property
+    def too_large(self) -> bool:
+        """Whether some memory of a 950 is too small."""
+        return any(m.need > self.capacity["950"][m.space] for m in self.memories)
+
+    @property
+    def verdict(self) -> str:
+        """In words, no more than is known."""
+        if self.too_large:
+            return "does NOT fit a 950"
+        if self.reason:
+            return "cannot be judged"
+        if not self.bound:
+            return "fits a 950"
+        if not self.memories:
+            return "cannot be judged: no copy with a constant address and size"
+        return "nothing seen that does not fit a 950"
 
     def to_json(self) -> dict[str, Any]:
         """Plain containers."""
-        return {**asdict(self), "ok": self.ok}
+        return {**asdict(self), "ok": self.ok, "verdict": self.verdict}
 
 
 def fits(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> tuple[Fit, ...]:
@@ -129,22 +148,6 @@ def tiles(count_bytes: int, space: str = "UB") -> dict[str, bool]:
         "950 with SIMT": count_bytes <= simt["950"][space],
         "A2/A3": count_bytes <= plain["A2/A3"][space],
     }
-
-
-def of_source(text: str) -> tuple[Fit, ...]:
-    """The least a source needs: the ends of the copies whose addresses and sizes are constants."""
-    found = []
-    for kernel in source.kernels(text).values():
-        ends: dict[str, int] = {}
-        for space, end in _constant_ends(text):
-            ends[space] = max(ends.get(space, 0), end)
-        simt = "__simt_vf__" in text
-        memories = tuple(
-            Memory(space, end, None, (), end, _too_small(space, end, simt))
-            for space, end in sorted(ends.items())
-        )
-        found.append(Fit(kernel.name, simt, (), memories, capacities(simt)))
-    return tuple(found)
 
 
 # ---- from a lowered function ---------------------------------------------------------------------
@@ -266,28 +269,3 @@ def _lines(prim_func: Any) -> dict[int, Origin]:
 
 def _ends(lines: Mapping[int, Origin], live: liveness.Live) -> tuple[Origin | None, Origin | None]:
     return lines.get(live.first), lines.get(live.last)
-
-
-# ---- from a source text --------------------------------------------------------------------------
-
-_SIZES = {"float": 4, "half": 2, "bfloat16_t": 2, "int32_t": 4, "uint32_t": 4, "uint8_t": 1}
-_TO_UB = re.compile(
-    r"asc_copy_gm2ub_align\(\(__ubuf__ uint8_t ?\*\)\(*&\(*\(\(__ubuf__ (\w+) ?\*\)\w+\)"
-    r"\[(\d+)\]\)*, .*?, 1, (\d+), 0"
-)
-
-
-def _constant_ends(text: str) -> list[tuple[str, int]]:
-    found = []
-    for ctype, index, length in _TO_UB.findall(text):
-        if ctype in _SIZES:
-            found.append(("UB", int(index) * _SIZES[ctype] + int(length)))
-    return found
-
-
-def _too_small(space: str, end: int, simt: bool) -> dict[str, str]:
-    return {
-        chip: f"a copy ends at {end}"
-        for chip, sizes in capacities(simt).items()
-        if end > sizes[space]
-    }
