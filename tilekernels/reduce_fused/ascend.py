@@ -20,12 +20,12 @@ LANES = 64
 STAGES = 2
 ROOM = 8 * 1024
 """For scales and alignment."""
+LARGEST = 448.0
+"""Of e4m3; where its conversion saturates."""
 
 
 def supports(case: Case) -> Support:
-    """float32 and bfloat16 in and out."""
-    if case.params["dtype"] == "float16" or "8" in case.params["form"]:
-        return Support(False, "float16 and e4m3 output have no Ascend program yet")
+    """Every legal shape: rows go in steps of as many columns as fit."""
     return Support(True)
 
 
@@ -50,15 +50,16 @@ def run(
         scale = scale * x_sf[places.where(valid, 0).long()]
     scale = scale.where(valid, -0.0).contiguous()
     dtype = str(x.dtype).removeprefix("torch.")
-    cores = vector_cores(x)
-    found = kernel(x.shape[1], places.shape[1], dtype, cores, x.device.type == "cpu")
-    found(rows, places.where(valid, -1).contiguous(), scale, zeros, out)
+    to = f"e4m3{'f' if sf is not None else ''}" if fp8_format else ""
+    form = (x.shape[1], places.shape[1], dtype, to)
+    found = kernel(*form, vector_cores(x), x.device.type == "cpu")
+    found(rows, places.where(valid, -1).contiguous(), scale, zeros, sf, out)
 
 
 @lru_cache(maxsize=256)
-def kernel(hidden: int, num_topk: int, dtype: str, num_cores: int, emulated: bool) -> Any:
+def kernel(hidden: int, num_topk: int, dtype: str, to: str, num_cores: int, emulated: bool) -> Any:
     """The compiled kernel; one for the NPU and one for the emulator."""
-    return compile_ascend(prim_func(hidden, num_topk, dtype, num_cores))
+    return compile_ascend(prim_func(hidden, num_topk, dtype, num_cores, to))
 
 
 def columns(hidden: int, num_topk: int, dtype: str) -> int:
@@ -68,14 +69,20 @@ def columns(hidden: int, num_topk: int, dtype: str) -> int:
     return min(-(-hidden // LANES) * LANES, most)
 
 
-def prim_func(hidden: int, num_topk: int, dtype: str, num_cores: int) -> Any:
-    """The TileLang program: rows (X, H), places (N, K), scales (N, K), zeros (1, H) -> (N, H)."""
+def prim_func(hidden: int, num_topk: int, dtype: str, num_cores: int, to: str = "") -> Any:
+    """The TileLang program: rows (X, H), places (N, K), scales (N, K), zeros (1, H), factor of the
+    result (1,) -> (N, H).
+
+    Args:
+        to: "e4m3" for that output, "e4m3f" if it has a factor, "" for that of the rows.
+    """
     from tilelang.ascend import language as T
     from tilelang.ascend.language import simd as S
 
     H, K, narrow = hidden, num_topk, dtype != "float32"
     C = columns(H, K, dtype)
-    steps = -(-H // C)
+    e4m3, scaled = bool(to), to == "e4m3f"
+    steps, out_dtype = -(-H // C), "float8_e4m3fn" if e4m3 else dtype
     X, N = T.dynamic("num_expanded_tokens, num_tokens")
 
     @T.prim_func
@@ -84,13 +91,17 @@ def prim_func(hidden: int, num_topk: int, dtype: str, num_cores: int) -> Any:
         places: T.Tensor((N, K), "int32"),
         scale: T.Tensor((N, K), "float32"),
         zeros: T.Tensor((1, H), dtype),
-        out: T.Tensor((N, H), dtype),
+        sf: T.Tensor((1,), "float32"),
+        out: T.Tensor((N, H), out_dtype),
     ):
         with T.Kernel(num_cores) as core:
             rows_ub = T.alloc_shared((K, C), dtype)
-            out_ub = T.alloc_shared((C,), dtype)
+            out_ub = T.alloc_shared((C,), out_dtype)
+            sf_ub = T.alloc_shared((padded(1),), "float32")
             scale_ub = T.alloc_shared((padded(K),), "float32")
             T.annotate_buffer_versions({rows_ub: STAGES, out_ub: STAGES, scale_ub: STAGES})
+            if scaled:
+                T.copy(sf, sf_ub[:1])
             for item in T.Persistent([N * steps], num_cores, core, group_size=1, num_stages=STAGES):
                 t = item // steps
                 begin = item % steps * C
@@ -112,8 +123,13 @@ def prim_func(hidden: int, num_topk: int, dtype: str, num_cores: int) -> Any:
                                 S.vmula(total[0], S.vcvt(packed, "float32"), factor)
                             else:
                                 S.vmula(total[0], S.vld(rows_ub[j, v * LANES]), factor)
-                        if narrow:
-                            rounded = S.vcvt(total[0], "bfloat16", sat=False)
+                        if scaled:
+                            total[0] = S.vmul(total[0], S.vld(sf_ub[0], dist="BRC_B32"))
+                        if e4m3:
+                            within = S.vmins(S.vmaxs(total[0], -LARGEST), LARGEST)
+                            S.vsts(out_ub[v * LANES], S.vcvt(within, out_dtype), dist="PK4_B32")
+                        elif narrow:
+                            rounded = S.vcvt(total[0], dtype, sat=False)
                             S.vsts(out_ub[v * LANES], rounded, dist="PK_B32")
                         else:
                             S.vsts(out_ub[v * LANES], total[0])

@@ -32,6 +32,10 @@ def cases() -> Iterator[Case]:
             yield _case(5, 3, 24, form, dtype)
     yield _case(4, 3, 24, "ws", "float16")
     yield _case(6, 3, 16, "ws", special=True)
+    for form, dtype in (("w", "float16"), ("w8f", "bfloat16")):
+        yield _case(6, 3, 16, form, dtype, special=True)
+    for form in ("", "8"):
+        yield _case(3, 2, 70, form, "float16", level="core")
     yield _case(5, 4, 16, "w", masked=1.0)
     yield _case(5, 4, 16, "w", rows=0)
     for hidden in (1, 2, 7, 33, 65, 100, 257):
