@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.op import Support
+
 if TYPE_CHECKING:
     import torch
 
@@ -28,6 +30,17 @@ def padded(count: int, item_bytes: int = 4) -> int:
     """``count`` items rounded up to whole blocks of the Unified Buffer."""
     per_block = BLOCK_BYTES // item_bytes
     return -(-count // per_block) * per_block
+
+
+MAX_WORDS = (1 << 31) - 1
+"""Words of a flat tensor: their numbers are 32-bit integers in Ascend programs."""
+
+
+def flat_words(count: int, what: str) -> Support:
+    """Whether ``count`` int64, as two words each in a flat tensor, can be numbered."""
+    if 2 * count > MAX_WORDS:
+        return Support(False, f"{count} {what}: 32-bit numbers reach {MAX_WORDS // 2}")
+    return Support(True)
 
 
 def grain(row_bytes: int, *tensors: torch.Tensor) -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def supports(case: Case) -> Support:
-    """Every legal shape."""
+    """As ``group_count``."""
     return histogram.supports(case)
 
 

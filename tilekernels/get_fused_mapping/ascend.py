@@ -12,23 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
 from tilekernels.get_fused_mapping.ascend_program import count_program, place_program
-from tilekernels.machine import compile_ascend, padded, vector_cores
+from tilekernels.machine import compile_ascend, flat_words, padded, vector_cores
 
 if TYPE_CHECKING:
     import torch
 
-MAX_CHOICES = 1 << 30
-"""Choices are two words each, and words have 32-bit numbers."""
 PASSES = {"TL_DISABLE_THREAD_STORAGE_SYNC": True}
 """Barriers stand where threads read what others wrote."""
 
 
 def supports(case: Case) -> Support:
-    """Every legal shape of fewer than ``MAX_CHOICES`` choices: counters adapt to the experts."""
-    choices = int(case.params["num_tokens"]) * int(case.params["num_topk"])
-    if choices >= MAX_CHOICES:
-        return Support(False, f"{choices} choices; numbers of words hold {MAX_CHOICES - 1}")
-    return Support(True)
+    """Every legal shape of at most 2**30 - 1 choices: counters adapt to the experts."""
+    return flat_words(int(case.params["num_tokens"]) * int(case.params["num_topk"]), "choices")
 
 
 def run(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from tilekernels.machine import compile_ascend, padded, vector_cores
+from tilekernels.machine import compile_ascend, flat_words, padded, vector_cores
 
 if TYPE_CHECKING:
     import torch
@@ -20,8 +20,8 @@ THREADS = 512
 
 
 def supports(case: Case) -> Support:
-    """Every legal shape: 8192 counters take 32 KiB."""
-    return Support(True)
+    """Every legal shape of at most 2**30 - 1 indices: 8192 counters take 32 KiB."""
+    return flat_words(int(case.params["num_indices"]), "indices")
 
 
 def run(group_idx: "torch.Tensor", num_groups: int, *, out: "torch.Tensor") -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from tilekernels.machine import compile_ascend, vector_cores
+from tilekernels.machine import compile_ascend, flat_words, vector_cores
 
 if TYPE_CHECKING:
     import torch
@@ -20,8 +20,8 @@ THREADS = 512
 
 
 def supports(case: Case) -> Support:
-    """Every legal shape."""
-    return Support(True)
+    """Every legal shape of at most 2**30 - 1 indices."""
+    return flat_words(int(case.params["num_indices"]), "indices")
 
 
 def run(
