@@ -10,6 +10,7 @@ from typing import Any
 from ascendkit.emulator.device import Region
 from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.findings.codes import lookup
+from ascendkit.emulator.findings.deadlock import missing
 from ascendkit.emulator.linemap import LineMap, Origin
 from ascendkit.emulator.verdicts import RawFinding
 
@@ -135,14 +136,21 @@ class Reader:
     def of_error(self, error: EmulatorError, kernel: str = "") -> Finding:
         """From what stopped a launch or refused a source."""
         code = lookup(error.code)
+        here, other, cure = self.point(error.line, core=error.core), None, code.cure
+        root = missing(error.message, self._rows) if "DEADLOCK" in error.code else None
+        if root is not None:
+            here = self.point(root.wait.line, core=root.wait.core, pipe=root.wait.pipe)
+            other = self.point(root.line) if root.line else None
+            cure = root.cure
         return Finding(
             error.code,
             code.severity,
             code.title,
             error.message,
-            self.point(error.line, core=error.core),
-            cure=code.cure,
-            condition=self.condition(error.line),
+            here,
+            other,
+            cure=cure,
+            condition=self.condition(here.line),
             kernel=kernel,
         )
 
