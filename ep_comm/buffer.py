@@ -20,6 +20,7 @@ from ep_comm.event import EventOverlap
 from ep_comm.handle import EPHandle
 from ep_comm.order import Arrivals
 from ep_comm.size import buffer_size
+from ep_comm.transport.torch_dist import DEVICE_OF
 
 if TYPE_CHECKING:
     import torch
@@ -80,6 +81,7 @@ class EPBuffer(Calls):
         self.num_allocated_qps = num_allocated_qps
         error: Exception | None = None
         try:
+            checks.not_captured("EPBuffer", DEVICE_OF.get(found.backend, "cpu"))
             checks.integer("number of ranks", ranks, 1, checks.MAX_RANKS)
             checks.switches(
                 use_fp8_dispatch=use_fp8_dispatch, deterministic=deterministic,

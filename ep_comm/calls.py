@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.errors import bad_value
+from ep_comm import checks
 from ep_comm.agree import agree
 from ep_comm.connect import Group, connect
 from ep_comm.errors import PeerFailed, PeerTimeout
@@ -110,6 +111,10 @@ class Calls:
     ) -> Any:
         """Check, agree, move and finish a call; its event alone where it is deferred."""
         error = call.check()
+        try:
+            checks.not_captured(f"EPBuffer.{call.name}", self.device)
+        except ValueError as e:
+            error = e
         if error is None and self.pending:
             error = bad_value(
                 f"EPBuffer.{call.name}", f"a call before wait() of {self.pending}", "wait() first"

@@ -197,6 +197,17 @@ def switches(**given: Any) -> None:
             raise bad_type(name, got, "a bool")
 
 
+def not_captured(name: str, device: str) -> None:
+    """ValueError while the device's current stream records a graph, which no host can replay."""
+    if device == "cpu":
+        return
+    import torch
+
+    capturing = getattr(torch.get_device_module(device), "is_current_stream_capturing", bool)
+    if capturing():
+        raise bad_value(name, "a graph being captured", "a call outside it: hosts meet in it")
+
+
 def queues(num_sms: Any, num_qps: Any, allocated: int) -> int:
     """The number of SMs, even; QPs at most those allocated, where that was said."""
     integer("num_sms", num_sms, 0, MAX_SMS)

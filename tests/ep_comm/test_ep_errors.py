@@ -278,3 +278,50 @@ def told_of_itself(group):
     told = text_of(lambda: b.barrier(sequential="no" if group.rank else True))[1]
     assert told == "rank 1: sequential: got str, wanted a bool", told
     b.destroy()
+
+
+def test_nothing_is_captured_in_a_graph(monkeypatch):
+    from types import SimpleNamespace
+
+    from ep_comm import checks
+
+    accel = SimpleNamespace(is_current_stream_capturing=lambda: True)
+    monkeypatch.setattr(torch, "get_device_module", lambda device: accel)
+    with pytest.raises(ValueError, match="got 'a graph being captured'"):
+        checks.not_captured("EPBuffer.combine", "cuda")
+    checks.not_captured("EPBuffer.combine", "cpu")
+    accel.is_current_stream_capturing = lambda: False
+    checks.not_captured("EPBuffer.combine", "cuda")
+    # A device module that cannot capture.
+    monkeypatch.setattr(torch, "get_device_module", lambda device: SimpleNamespace())
+    checks.not_captured("EPBuffer.combine", "npu")
+
+
+def test_a_call_in_a_graph_is_refused_on_every_rank(monkeypatch, pool):
+    from ep_comm import checks
+
+    right = checks.not_captured
+
+    def capturing(name, device):
+        if device == "graph":
+            raise ValueError(f"{name}: captured")
+        right(name, device)
+
+    monkeypatch.setattr(checks, "not_captured", capturing)
+    got = pool("threads", 2).run("tests.ep_comm.test_ep_errors:captured", [()] * 2)
+    assert got == ["rank 1: EPBuffer.dispatch: captured"] * 2
+
+
+def captured(group):
+    from tests.ep_comm.ranks import buffer, text_of, tokens
+
+    b = buffer(group)
+    x, idx = tokens(group)
+    if group.rank == 1:
+        b.device = "graph"
+    told = text_of(lambda: b.dispatch(x, idx, num_experts=E))[1]
+    b.device = "cpu"
+    got = b.dispatch(x, idx, num_experts=E)
+    b.combine(got[0], got[3])
+    b.destroy()
+    return told
