@@ -59,6 +59,7 @@ using longlong2 = Vector<long long, 2>;
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline longlong2 make_longlong2(long long x, long long y) { return {x, y}; }
+inline int2 make_int2(int x, int y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 struct Index {
   int x, y = 0, z = 0;
@@ -173,6 +174,8 @@ T __shfl_sync(uint mask, T mine, int from, int width = 32) {
   const int lane = now->tid % 32;
   return as<T>(exchange(mask, mine)[(lane & ~(width - 1)) | (from & (width - 1))]);
 }
+inline void ak_put(void* to, const void* from) { memcpy(to, from, 16); }
+inline void ak_fetch(const void*, int) {}
 template <class T>
 T __shfl_up_sync(uint mask, T mine, int by, int = 32) {
   const int lane = now->tid % 32;

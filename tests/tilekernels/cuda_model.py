@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from tilekernels import cluster
-
 HERE = Path(__file__).parent
 SIGNATURE = re.compile(
     r'extern "C" __global__ void __launch_bounds__\((\d+)[^)]*\) (\w+)\(([^)]*)\)'
 )
+# CUDA text beside a program's own; the model has its own functions of those names.
+LOWER = re.compile(r"^__device__ __forceinline__ \w+ ak_\w+\(.*?^}$", re.M | re.S)
 STATIC = re.compile(
     r"^( *)(?:extern )?__shared__ (?:__align__\(\d+\) )?([\w ]+?) (\w+)\[(\d*)\];", re.M
 )
@@ -60,7 +60,7 @@ class Model:
             )
 
         text = re.sub(r"^#include.*$|^#(?:if|endif|define|undef).*$", "", source, flags=re.M)
-        text = STATIC.sub(place, text.replace(cluster.SOURCE, ""))
+        text = STATIC.sub(place, LOWER.sub("", text))
         given, call = "", []
         for i, words in enumerate(self.arguments):
             kind = " ".join(words[:-1])

@@ -51,7 +51,7 @@ def test_cuda_text_on_this_cpu(seed: int, tmp_path: Path) -> None:
         model = Model(lower(cuda_program.prim_func(form), **options), tmp_path / str(i))
         sequences = 0 if h is None else len(h)
         model(
-            -(-tokens // cuda_program.WARPS), seed, scores=scores, topk_idx=idx, weights=weights,
+            -(-tokens // form.warps), seed, scores=scores, topk_idx=idx, weights=weights,
             grad=grad, mask=mask, grad_sum=h, out=out, scale=scale, num_tokens=tokens,
             per_sequence=tokens // max(sequences, 1), num_sequences=sequences,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""expand_to_fused_with_sf on NVIDIA GPUs: expand_to_fused with a warp more, for the scales."""
+"""expand_to_fused_with_sf on NVIDIA GPUs: expand_to_fused with a few words more."""
 
 from typing import TYPE_CHECKING
 
@@ -41,5 +41,5 @@ def run(
         sf = sf.as_strided(shape, (shape[1], 1))
     flat, expanded = words
     maps = (token_topk_to_pos, pos_to_expert)
-    blocks = rows.num_blocks(layout, x, data)
+    blocks = rows.num_blocks(x, data)
     found(flat, x_sf.view(torch.int32), *maps, expanded, sf.view(torch.int32), blocks)

@@ -10,7 +10,7 @@ from tilekernels.machine import compile_cuda, grain
 if TYPE_CHECKING:
     import torch
 
-CLUSTER_ENTRIES = 1 << 17
+CLUSTER_ENTRIES = 1 << 16
 """Up to here eight SMs read the entries sooner than a second kernel starts."""
 
 

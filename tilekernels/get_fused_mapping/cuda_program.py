@@ -131,6 +131,7 @@ def count_program(num_experts: int) -> Any:
         counts: T.Tensor((RUNS, E), "int32"),
     ):
         with T.Kernel(RUNS, threads=threads) as block:
+            T.pdl_trigger()
             tid = T.get_thread_binding()
             seen = T.alloc_shared((E,), "int32")
             run = T.ceildiv(n, RUNS)
@@ -175,6 +176,8 @@ def place_program(num_experts: int, num_topk: int) -> Any:
         alignment: T.int32,
     ):
         with T.Kernel(RUNS, threads=threads) as block:
+            # Started while the counting drains; it touches memory only after that is done.
+            T.pdl_sync()
             tid = T.get_thread_binding()
             run = T.ceildiv(n, RUNS)
             of_warp, ends, filled = m.shared()

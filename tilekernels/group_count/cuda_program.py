@@ -75,6 +75,7 @@ def count_parts(num_groups: int, width: int, num_parts: int) -> Any:
         parts: T.Tensor((P, G), "int32"),
     ):
         with T.Kernel(P, threads=THREADS) as block:
+            T.pdl_trigger()
             counts = T.alloc_shared((G,), "int32")
             tid = T.get_thread_binding()
             count(indices, counts, N, block * THREADS + tid, P * THREADS, tid)
@@ -100,6 +101,8 @@ def add_parts(num_groups: int, num_parts: int, as_float: bool) -> Any:
         divisor: T.float32,
     ):
         with T.Kernel(T.ceildiv(G, SUM_GROUPS), threads=SUM_GROUPS * SUM_LANES) as block:
+            # Started while the counting drains; it touches memory only after that is done.
+            T.pdl_sync()
             sums = T.alloc_shared((SUM_LANES, SUM_GROUPS), "int32")
             column = T.get_thread_binding() % SUM_GROUPS
             lane = T.get_thread_binding() // SUM_GROUPS

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 MAX_EXPERTS = 64 * WARP
 """Scores are kept in registers, 64 a lane."""
+FEW_TOKENS = 1024
+"""Up to here blocks of one warp, so that all multiprocessors have some."""
 
 
 def supports(case: Case) -> Support:
@@ -40,7 +42,8 @@ def run(
     given = (scores, out, grad_scores_sum) if aux else (scores, out)
     width = grain(4 * experts, *given) // 4
     slots = topk_weights.shape[1], grad_topk_weights.shape[1]
-    form = Form(experts, topk_idx.shape[1], *slots, scoring_func, aux, width)
+    warps = 1 if tokens <= FEW_TOKENS else 4
+    form = Form(experts, topk_idx.shape[1], *slots, scoring_func, aux, width, warps)
     per_sequence = tokens // len(grad_scores_sum) if aux else 1
     kernel(form)(
         scores, topk_idx, topk_weights, grad_topk_weights, mask, grad_scores_sum, out,

@@ -1,24 +1,25 @@
 """The program of moe_topk_gate_backward on NVIDIA GPUs, in TileLang.
 
-A warp has a token, a lane four columns of every 128, in registers. Lane j has choice j; shares of
-experts go to their columns through a row in shared memory, those of an expert chosen twice added
-by the first lane that chose it. Sums run in the reference's order: fused multiply-adds within a
-lane, then the tree over lanes.
+A warp has a token, a lane four columns of every 128. Lane j has choice j; shares of experts go to
+their columns through a row in shared memory, those of an expert chosen twice added by the first
+lane that chose it. Without an auxiliary term, and but for softmax, the gradient of all other
+columns is 0, and their scores are not even read. Sums run in the reference's order: fused
+multiply-adds within a lane, then the tree over lanes.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from tilekernels.gating import EPSILON
-from tilekernels.gating.cuda_scoring import scoring_macros
+from tilekernels.gating.scoring import LN2_HIGH, LN2_LOW, LOG2_E, ROUND
 from tilekernels.machine import WARP
-from tilekernels.moe_topk_gate_backward.slope import SLOPE
+from tilekernels.moe_topk_gate_backward.slope import EXPM1, LARGE, SMALL
 
-WARPS = 4
 OWN = 4
 """Neighbouring columns of a lane."""
 SPAN = OWN * WARP
-TREE = (16, 8, 4, 2, 1)
+MANY_SCORES = 16
+"""In a lane: more of them, and derivatives take their registers only at the end."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Form:
         weight_slots, grad_slots: columns of the weights and of their gradient.
         aux: whether there is an auxiliary gradient.
         width: columns in one load, 1, 2 or 4.
+        warps: warps of a block.
     """
 
     num_experts: int
@@ -38,16 +40,20 @@ class Form:
     scoring: str
     aux: bool
     width: int
+    warps: int = 4
 
 
 def prim_func(form: Form) -> Any:
     """The TileLang program of a form."""
     from tilelang import language as T
 
-    E, K, W = form.num_experts, form.num_topk, form.width
+    E, K, W, warps = form.num_experts, form.num_topk, form.width, form.warps
     chunks = -(-E // SPAN)
     V = chunks * OWN
-    m = scoring_macros()
+    dense = form.aux or form.scoring == "softmax"
+    early = dense and form.scoring != "softmax" and V <= MANY_SCORES
+    lanes = tuple(1 << i for i in reversed(range(WARP.bit_length() - 1)))
+    slots = tuple(1 << i for i in reversed(range((K - 1).bit_length())))
     N, S = T.dynamic("num_tokens, num_sequences")
     f = T.float32
 
@@ -68,9 +74,9 @@ def prim_func(form: Form) -> Any:
                         x[c + v] = f(0)
 
     @T.macro
-    def tree(value):
+    def tree(value, shifts):
         total = T.alloc_var("float32", init=value)
-        for shift in TREE:
+        for shift in shifts:
             total = T.ieee_add(total, T.shfl_xor(total, shift))
         return total
 
@@ -79,27 +85,38 @@ def prim_func(form: Form) -> Any:
         total = T.alloc_var("float32", init=f(0))
         for e in tuple(range(V)):
             total = T.ieee_fmaf(a[e], b[e], total)
-        return tree(total)
+        return tree(total, lanes)
 
     @T.macro
     def add_up(a):
         total = T.alloc_var("float32", init=f(0))
         for e in tuple(range(V)):
             total = T.ieee_fmaf(a[e], f(1), total)
-        return tree(total)
+        return tree(total, lanes)
 
     @T.macro
-    def slope(y):
-        # Of sqrt(softplus), from its value.
-        q = T.alloc_var("float32", init=T.ieee_mul(y, y))
-        p = T.alloc_var("float32", init=f(SLOPE[0]))
-        for c in SLOPE[1:]:
-            p = T.ieee_fmaf(p, q, f(c))
-        found = T.alloc_var("float32", init=T.ieee_mul(y, p))
-        if not (q < f(1)):
-            rest = T.ieee_mul(T.ieee_sub(f(1), m.exp(-q)), f(0.5))
-            found = T.ieee_fdiv(rest, y)
-        return found
+    def steep(y):
+        # The derivative of the scoring function, from its value.
+        if form.scoring == "sigmoid":
+            return T.alloc_var("float32", init=T.ieee_mul(y, T.ieee_sub(f(1), y)))
+        else:
+            q = T.alloc_var("float32", init=T.min(T.ieee_mul(y, y), f(LARGE)))
+            shifted = T.alloc_var("float32", init=T.ieee_fmaf(q, f(-LOG2_E), f(ROUND)))
+            n = T.alloc_var("float32", init=T.ieee_sub(shifted, f(ROUND)))
+            r = T.alloc_var("float32", init=T.ieee_fmaf(n, f(-LN2_HIGH), -q))
+            r = T.ieee_fmaf(n, f(-LN2_LOW), r)
+            p = T.alloc_var("float32", init=f(EXPM1[0]))
+            for c in EXPM1[1:]:
+                p = T.ieee_fmaf(p, r, f(c))
+            bits = (T.reinterpret(shifted, "uint32") << T.uint32(23)) + T.uint32(127 << 23)
+            power = T.alloc_var("float32", init=T.reinterpret(bits, "float32"))
+            rest = T.alloc_var(
+                "float32", init=T.ieee_fmaf(-power, T.ieee_mul(r, p), T.ieee_sub(f(1), power))
+            )
+            found = T.ieee_fdiv(T.ieee_mul(rest, f(0.5)), T.max(y, f(SMALL)))
+            return T.alloc_var(
+                "float32", init=T.if_then_else(y < f(SMALL), T.ieee_mul(y, f(0.5)), found)
+            )
 
     @T.prim_func
     def moe_topk_gate_backward(
@@ -113,12 +130,14 @@ def prim_func(form: Form) -> Any:
         scale: T.float32,
         per_sequence: T.int32,
     ):
-        with T.Kernel(T.ceildiv(N, WARPS), threads=WARPS * WARP) as block:
-            rows = T.alloc_shared((WARPS, chunks * SPAN), "float32")
+        with T.Kernel(T.ceildiv(N, warps), threads=warps * WARP) as block:
+            rows = T.alloc_shared((warps, chunks * SPAN), "float32")
             u = T.alloc_local((V,), "float32")
             du = T.alloc_local((V,), "float32")
             h = T.alloc_local((V,), "float32")
+            slope = T.alloc_local((V,), "float32")
             expert = T.alloc_var("int32", init=-1)
+            seen = T.alloc_var("int32", init=0)
             g = T.alloc_var("float32", init=f(0))
             w = T.alloc_var("float32", init=f(0))
             chosen = T.alloc_var("float32", init=f(0))
@@ -126,32 +145,47 @@ def prim_func(form: Form) -> Any:
             mine = T.alloc_var("float32", init=f(0))
             lane = T.get_thread_binding() % WARP
             warp = T.get_thread_binding() // WARP
-            token = block * WARPS + warp
+            token = block * warps + warp
             # Rows beyond the last are read as the last and not written.
             row = T.alloc_var("int32", init=T.min(token, N - 1))
-            load(u, scores, row, lane)
-            if form.aux:
-                load(h, grad_sum, row // per_sequence, lane)
             if lane < K:
-                if topk_idx[row, lane] >= T.int64(0) and topk_idx[row, lane] < T.int64(E):
-                    expert = T.cast(topk_idx[row, lane], "int32")
-                    g = grad[row, lane]
-                    w = weights[row, lane]
-                    chosen = scores[row, expert]
+                given = T.alloc_var("int64", init=topk_idx[row, lane])
+                g = grad[row, lane]
+                w = weights[row, lane]
+                if given >= T.int64(0) and given < T.int64(E):
+                    expert = T.cast(given, "int32")
+            if dense:
+                load(u, scores, row, lane)
+            if form.aux:
+                load(h, grad_sum, T.truncdiv(row, per_sequence), lane)
+                seen = T.cast(mask[row], "int32")
+            if expert >= 0:
+                chosen = scores[row, expert]
+            else:
+                g = f(0)
+                w = f(0)
             for c in tuple(range(chunks)):
                 for v in T.vectorized(OWN):
                     rows[warp, c * SPAN + lane * OWN + v] = f(0)
-            inner = tree(T.ieee_mul(g, w))
-            below = T.ieee_add(tree(chosen), f(EPSILON))
-            if expert >= 0:
-                share = T.ieee_fdiv(T.ieee_sub(T.ieee_mul(scale, g), inner), below)
             same = T.alloc_var("uint32")
             same = T.match_any_sync(expert)
-            for k in T.unroll(K):
-                theirs = T.alloc_var("float32")
-                theirs = T.shfl_sync(share, k)
-                if ((same >> T.uint32(k)) & T.uint32(1)) != T.uint32(0):
-                    mine = T.ieee_add(mine, theirs)
+            if early:
+                for e in tuple(range(V)):
+                    slope[e] = steep(u[e])
+            inner = tree(T.ieee_mul(g, w), slots)
+            below = T.ieee_add(tree(chosen, slots), f(EPSILON))
+            if expert >= 0:
+                share = T.ieee_fdiv(T.ieee_sub(T.ieee_mul(scale, g), inner), below)
+            mine = T.ieee_add(share, f(0))
+            if T.any_sync(expert >= 0 and T.popcount(same) > T.uint32(1)) != 0:
+                mine = f(0)
+                for k in T.unroll(K):
+                    theirs = T.alloc_var("float32")
+                    theirs = T.shfl_sync(share, k)
+                    if ((same >> T.uint32(k)) & T.uint32(1)) != T.uint32(0):
+                        mine = T.ieee_add(mine, theirs)
+            if not dense:
+                mine = T.ieee_mul(mine, steep(chosen))
             T.sync_warp()
             if expert >= 0 and T.__ffs(same) - 1 == lane:
                 rows[warp, expert] = mine
@@ -163,9 +197,8 @@ def prim_func(form: Form) -> Any:
                 total = add_up(u)
                 products = dot(u, h)
                 inverse = T.alloc_var("float32", init=f(0))
-                if total != f(0):
-                    if mask[row]:
-                        inverse = T.ieee_fdiv(f(1), total)
+                if total != f(0) and seen != 0:
+                    inverse = T.ieee_fdiv(f(1), total)
                 middle = T.alloc_var("float32", init=T.ieee_mul(products, inverse))
                 for e in tuple(range(V)):
                     du[e] = T.ieee_add(du[e], T.ieee_mul(T.ieee_sub(h[e], middle), inverse))
@@ -173,12 +206,12 @@ def prim_func(form: Form) -> Any:
                 along = dot(du, u)
                 for e in tuple(range(V)):
                     du[e] = T.ieee_mul(u[e], T.ieee_sub(du[e], along))
-            elif form.scoring == "sigmoid":
+            elif dense:
                 for e in tuple(range(V)):
-                    du[e] = T.ieee_mul(du[e], T.ieee_mul(u[e], T.ieee_sub(f(1), u[e])))
-            else:
-                for e in tuple(range(V)):
-                    du[e] = T.ieee_mul(du[e], slope(u[e]))
+                    if early:
+                        du[e] = T.ieee_mul(du[e], slope[e])
+                    else:
+                        du[e] = T.ieee_mul(du[e], steep(u[e]))
             if token < N:
                 for c in tuple(range(0, V, W)):
                     col = c // OWN * SPAN + lane * OWN + c % OWN

@@ -49,8 +49,9 @@ def reference(
 
 
 def tree(terms: torch.Tensor) -> torch.Tensor:
-    """(tokens, up to 32) -> (tokens, 1): halves of 32 columns added five times."""
-    total = torch.nn.functional.pad(terms, (0, LANES - terms.shape[1]))
+    """(tokens, n) -> (tokens, 1): halves added, of as many columns as the next power of two."""
+    n = terms.shape[1]
+    total = torch.nn.functional.pad(terms, (0, (1 << (n - 1).bit_length()) - n))
     while total.shape[1] > 1:
         half = total.shape[1] // 2
         total = total[:, :half] + total[:, half:]

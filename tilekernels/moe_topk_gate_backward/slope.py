@@ -1,8 +1,8 @@
 """The derivative of sqrt(softplus) from its value, as a fixed sequence of float32 operations.
 
-With y = sqrt(log(1 + exp(x))) and q = y * y: dy/dx = (1 - exp(-q)) / (2 y). Below q = 1 the
-difference would lose bits, and (1 - exp(-q)) / (2 q) is a polynomial in q: interpolation at
-Chebyshev nodes, own work, error under half a unit in the last place.
+With y = sqrt(log(1 + exp(x))) and q = y * y: dy/dx = (1 - exp(-q)) / (2 y). The exponential is
+2**n * exp(r), and 1 - exp(-q) = (1 - 2**n) - 2**n * (exp(r) - 1) loses no bits where q is small,
+since n is 0 there. Below ``SMALL`` the quotient is y / 2 to the last bit but one.
 """
 
 from __future__ import annotations
@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-SLOPE = (
-    6.4538158767391e-05, -0.0006503874901682138, 0.004137752577662468, -0.02082342468202114,
-    0.08333170413970947, -0.24999989569187164, 0.5,
-)  # fmt: skip
-"""(1 - exp(-q)) / (2 q) for 0 <= q <= 1, from q**6 down."""
+SMALL = 2.0**-12
+LARGE = 87.0
+"""exp(-q) is nothing beside 1 long before."""
+EXPM1 = (0.00139336498, 0.00836915523, 0.0416664667, 0.166665047, 0.5, 1.0)
+"""(exp(r) - 1) / r for abs(r) <= log(2) / 2, from r**5 down; own interpolation."""
 
 
 def slope(y: torch.Tensor) -> torch.Tensor:
     """dy/dx for y >= 0; 0 at 0."""
     import torch
 
-    from tilekernels.gating.scoring import exp, horner
+    from ascendkit.exact import fma
+    from tilekernels.gating.scoring import LN2_HIGH, LN2_LOW, LOG2_E, ROUND, horner
 
-    q = y * y
-    large = (1 - exp(-q)) * 0.5 / y
-    return torch.where(q < 1, y * horner(q, SLOPE), large)
+    q = (y * y).clamp(max=LARGE)
+    shifted = fma(q, -LOG2_E, ROUND)
+    n = shifted - ROUND
+    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, -q))
+    power = ((shifted.view(torch.int32) << 23) + (127 << 23)).view(torch.float32)
+    rest = fma(-power, r * horner(r, EXPM1), 1 - power)
+    return torch.where(y < SMALL, y * 0.5, rest * 0.5 / y.clamp(min=SMALL))
