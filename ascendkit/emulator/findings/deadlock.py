@@ -15,7 +15,7 @@ from dataclasses import dataclass
 _WAIT = re.compile(r"^  (block \d+ \w+?)(?: PIPE_(\w+))? \(line (\d+)\) waits for (.*)$", re.M)
 _EVENT = re.compile(r"event (\d+) from PIPE_(\w+) to PIPE_(\w+)")
 _FLAG = re.compile(r"asc_sync_(\w+)_wait flag (\d+)")
-_LOCK = re.compile(r"lock (\d+)$")
+_LOCK = re.compile(r"\block (\d+)")
 _NOTIFY = re.compile(
     r"asc_sync_notify\(PIPE_(\w+), PIPE_(\w+), (?:static_cast<event_t>)?\(?\(*(.*?)\)*\);"
 )
