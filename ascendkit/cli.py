@@ -96,6 +96,22 @@ def run(main: Callable[[list[str]], int]) -> NoReturn:
     raise SystemExit(code)
 
 
+def write(file: str | None, text: str) -> None:
+    """To ``file``, which is then named on stderr, or to the terminal where it is None.
+
+    Raises ValueError where it cannot be written.
+    """
+    if not file:
+        sys.stdout.write(text)
+        return
+    try:
+        with open(file, "wb") as f:
+            size = f.write(text.encode())
+    except OSError as e:
+        raise ValueError(f"file: cannot write {file!r}: {e.strerror}") from None
+    print(f"wrote {file} ({size:,} bytes)", file=sys.stderr)
+
+
 def fail(message: str, code: int = USAGE_ERROR) -> NoReturn:
     """Print one line on stderr and exit."""
     print("error: " + " ".join(message.split()), file=sys.stderr)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from ascendkit import cli
@@ -142,15 +140,7 @@ def _goldens(config: Config, argv: Sequence[str]) -> int:
 
 
 def _write(config: Config, text: str) -> None:
-    """To ``file``, which is named on stderr, or to the terminal."""
-    if not config["file"]:
-        sys.stdout.write(text)
-        return
-    try:
-        size = Path(config["file"]).write_bytes(text.encode())
-    except OSError as e:
-        raise ValueError(f"file: cannot write {config['file']!r}: {e.strerror}") from None
-    print(f"wrote {config['file']} ({size:,} bytes)", file=sys.stderr)
+    cli.write(config["file"], text)
 
 
 ACTIONS: dict[str, Callable[[Config, Sequence[str]], int]] = {

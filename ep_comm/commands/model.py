@@ -10,6 +10,7 @@ from ascendkit import cli
 from ascendkit.errors import bad_value, unknown
 from ep_comm.checks import nearest_divisor
 from ep_comm.commands import given, show
+from ep_comm.commands.page import page, unit, value
 from ep_comm.model.fit import constants, key_of
 from ep_comm.model.measured import fit, load
 from ep_comm.model.predict import Prediction, held, predict
@@ -23,6 +24,10 @@ T = TypeVar("T")
 
 def main(c: dict[str, Any]) -> int:
     """One of the tables."""
+    if c["output"] == "html" and c["action"] != "table":
+        raise bad_value("output", "html", f"table or json beside action={c['action']}", "json")
+    if c["file"] and c["output"] != "html":
+        raise bad_value("file", c["file"], "none unless output=html")
     if c["action"] == "measured":
         return _measured(c)
     if c["machine"] != "all" and c["machine"] not in machines():
@@ -50,10 +55,14 @@ def _served(c: dict[str, Any], chosen: tuple[str, ...], work: Callable[[str], T]
 
 def _table(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
     found = [held(p) for p in points() if p.machine in chosen]
+    if c["output"] == "html":
+        command = f"python -m ep_comm model machine={c['machine']} output=html"
+        cli.write(c["file"], page(found, _origins(chosen), command))
+        return 0
     if c["output"] == "json":
         show.lines(
             {"record": "ep_comm_model", "machine": h.point.machine, "part": h.point.part,
-             "ranks": h.point.ranks, "unit": _unit(h), "published": _value(h),
+             "ranks": h.point.ranks, "unit": unit(h), "published": value(h),
              "model": h.predicted, "error": h.error, "left_out_error": h.left_out,
              "note": h.point.note}
             for h in found
@@ -62,12 +71,20 @@ def _table(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
     show.table(
         "published against model (logical GB/s; us for low-latency rows)",
         ("machine", "part", "EP", "published", "model", "error", "left out", "unit", "note"),
-        [(h.point.machine, h.point.part, h.point.ranks, f"{_value(h):.1f}", f"{h.predicted:.1f}",
-          f"{h.error:+.1%}", "-" if h.left_out is None else f"{h.left_out:+.1%}", _unit(h),
+        [(h.point.machine, h.point.part, h.point.ranks, f"{value(h):.1f}", f"{h.predicted:.1f}",
+          f"{h.error:+.1%}", "-" if h.left_out is None else f"{h.left_out:+.1%}", unit(h),
           h.point.note) for h in found],
     )  # fmt: skip
     out = cli.console()
     out.print("left out: error of a point predicted by constants fitted without it.")
+    for origin in _origins(chosen):
+        out.print(origin)
+    return 0
+
+
+def _origins(chosen: tuple[str, ...]) -> list[str]:
+    """Constants of each machine and part, and where they come from."""
+    found = []
     for machine in chosen:
         for key in dict.fromkeys(key_of(machine, part) for part in PARTS):
             k = constants(machine, key[1] or "dispatch")
@@ -76,8 +93,8 @@ def _table(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
                 for n in ("scaleup_gbs", "scaleout_gbs", "peer_us", "start_us", "sum_gbs")
                 if getattr(k, n) not in (0.0, float("inf"))
             )
-            out.print(f"{' '.join(filter(None, key))}: {values}\n  {'; '.join(k.origin)}")
-    return 0
+            found.append(f"{' '.join(filter(None, key))}: {values}\n  {'; '.join(k.origin)}")
+    return found
 
 
 def _predict(c: dict[str, Any], chosen: tuple[str, ...]) -> int:
@@ -190,11 +207,3 @@ def _measured(c: dict[str, Any]) -> int:
             out.print(f"{what}, {path}: predicted with a median error of "
                       f"{errors[len(errors) // 2]:.1%}, worst {errors[-1]:.1%}")  # fmt: skip
     return 0
-
-
-def _unit(h: Any) -> str:
-    return "us" if h.point.low_latency else "GB/s"
-
-
-def _value(h: Any) -> float:
-    return float(h.point.us if h.point.low_latency else h.point.gbs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,22 @@ def test_model():
     assert shaped[0]["skew"] > 1
 
 
+def test_the_page_is_whole_and_alone(tmp_path, capsys):
+    file = tmp_path / "m.html"
+    assert main(["model", "output=html", f"file={file}"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"wrote {file} ({file.stat().st_size:,} bytes)\n")
+    text = file.read_text()
+    assert text.startswith("<!doctype html>") and text.count("<svg") == text.count("</svg>") == 12
+    for word in ("http", "@import", "url(", "src=", "nan", str(tmp_path)):
+        assert word not in text
+    # A figure of the table, published and model, and a circle for each of them.
+    assert "EP64: published 325.0, model " in text
+    places = [tuple(map(float, p)) for p in re.findall(r'cx="([-.0-9]+)" cy="([-.0-9]+)"', text)]
+    assert len(places) == 2 * (text.count("<tr>") - 1)
+    assert all(56 <= x <= 624 and 14 <= y <= 200 for x, y in places)
+
+
 def test_simulate():
     got = records("simulate", "ranks=[64,128]", "sample=4")
     assert [(r["ranks"], r["mode"]) for r in got] == [
@@ -83,6 +100,9 @@ def test_bench_and_preflight_on_threads():
         (("simulate", "ranks=abc"), "ranks: got str, wanted an int"),
         (("simulate", "ranks=63"), "wanted a multiple of scaleup 8; nearest legal: 64"),
         (("simulate", "sample=0"), "sample: got 0, wanted 1"),
+        (("model", "action=fp8", "output=html"), "wanted table or json beside action=fp8"),
+        (("model", "file=x"), "file: got 'x', wanted none unless output=html"),
+        (("model", "output=html", "file=/nowhere/x"), "file: cannot write '/nowhere/x'"),
         (("model", "machine=tpu"), "wanted one of all, ascend_950dt"),
         (("model", "action=carrier", "cores=[0]"), "cores: got 0, wanted 1"),
         (("model", "action=predict", "ranks=7"), "a divisor of experts 256; nearest legal: 8"),

@@ -10,6 +10,7 @@ COLUMNS = (
     "operator", "calls", "FLOP", "HBM bytes", "L2 bytes", "link bytes", "at peak", "time", "share",
     "bound", "origin",
 )  # fmt: skip
+HINTS = {"share": ' title="of all operators in series, not of the step: overlaps make it shorter"'}
 
 
 def table(step: Step) -> str:
@@ -32,7 +33,7 @@ def table(step: Step) -> str:
             f"<td>{text_of(ln.mark or 'peak')}</td>",
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    head = "".join(f"<th>{c}</th>" for c in COLUMNS)
+    head = "".join(f"<th{HINTS.get(c, '')}>{c}</th>" for c in COLUMNS)
     return (
         f'<div class="wide"><table class="sort"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
