@@ -5,8 +5,10 @@ import pytest
 pytest.importorskip("tilelang")
 
 from ascendkit.emulator import samples
-from ascendkit.emulator.findings import fits
+from ascendkit.emulator.__main__ import main
+from ascendkit.emulator.findings import fits, lint
 from ascendkit.emulator.lowered import ascend_target
+from tests.emulator.corpus import mixed, vector
 from tests.emulator.kernels import capacity
 
 NO_SCHEDULE = {"tl.enable_auto_schedule": False}
@@ -85,3 +87,56 @@ def test_an_overflow_that_lowering_refuses_is_explained_and_not_raised():
     assert {b.name for b in memories["L1"].at_peak} == {"a_l1", "b_l1"}
     assert memories["L0C"].live == 512 * 512 * 4 and "950" in memories["L0C"].over
     assert memories["L1"].peak.text.startswith("T.copy(")
+
+
+def unused(kernel, configs=None):
+    return [f.detail for f in lint.lint(kernel, configs) if f.code == "AK-LINT-005"]
+
+
+def test_option_without_effect():
+    """tilelang-ascend 1825: an option that another one must switch on does nothing, and says
+    nothing."""
+    kernel = vector.accumulate(4)
+    assert unused(kernel, {"tl.disable_wgmma": True}) == ["tl.disable_wgmma=True"]
+    # Stages are made by the scheduler alone: without it the loop asks for them in vain.
+    assert unused(kernel, NO_SCHEDULE) == ["Pipelined(t, num_stages=2)"]
+
+
+def test_options_that_have_an_effect_are_not_named():
+    assert unused(mixed.deep_k(64, 64, 256)) == []
+    assert unused(vector.softmax_rows(3)) == []
+
+
+def test_buffer_versions_without_effect():
+    kernel = vector.pipelined_scale(5, 64, 3)
+    versions = {"annotate_buffer_versions({buf: 3})", "annotate_buffer_versions({out: 3})"}
+    assert versions < set(unused(kernel, NO_SCHEDULE))
+    assert not versions <= set(unused(kernel))
+
+
+FACTORY = """
+import tilelang
+from tilelang.ascend import language as T
+
+@tilelang.jit(target="ascend")
+def make(n=1024, tile=256, depth=1):
+    @T.prim_func
+    def kernel(x: T.Tensor((n,), "float32"), y: T.Tensor((n,), "float32")):
+        with T.Kernel(n // tile) as core:
+            buffer = T.alloc_shared((tile,), "float32")
+            T.copy(x[core * tile], buffer)
+            T.copy(buffer, y[core * tile])
+
+    return kernel
+"""
+
+
+def test_an_argument_of_a_factory_without_effect(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "unused_depth.py"
+    path.write_text(FACTORY)
+    assert main(["lint", f"{path}:make", "tile=128", "depth=3"]) == 0
+    said = capsys.readouterr().out
+    assert "AK-LINT-005" in said and "depth=3 (default 1)" in said and "tile=" not in said
+    assert main(["lint", f"{path}:make", "tile=128", "depth=1"]) == 0
+    assert "AK-LINT-005" not in capsys.readouterr().out

@@ -83,8 +83,25 @@ def lint(args: Any) -> int:
     output, settings = _settings(args.settings)
     if _is_source(args.subject):
         return _print(run(Path(args.subject)), output)
-    kernel = load(args.subject, settings)
-    return _print(run(kernel, _options(args.subject)), output)
+    kernel, configs = load(args.subject, settings), _options(args.subject)
+    return _print([*run(kernel, configs), *_unused(args.subject, settings, kernel)], output)
+
+
+def _unused(subject: str, settings: dict[str, Any], kernel: Any) -> list[Any]:
+    """Arguments of the factory without which the same text is generated."""
+    from ascendkit.emulator.findings import lint as module
+    from ascendkit.emulator.findings.options import settings_without_effect
+    from ascendkit.emulator.lowered import lower
+
+    factory, configs = _factory(subject), _options(subject)
+    if not settings or hasattr(factory, "buffer_map"):
+        return []
+    try:
+        text = lower(kernel, configs)["source"]
+    except Exception:  # TVM's errors have no common base; lint has said so
+        return []
+    found = settings_without_effect(factory, settings, configs, text)
+    return [module.without_effect(what) for what in found]
 
 
 def fits(args: Any) -> int:

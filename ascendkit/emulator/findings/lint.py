@@ -15,6 +15,7 @@ from typing import Any
 
 from ascendkit.emulator import source
 from ascendkit.emulator.errors import EmulatorError
+from ascendkit.emulator.findings import options
 from ascendkit.emulator.findings.codes import lookup
 from ascendkit.emulator.findings.finding import Finding, Point, Reader
 from ascendkit.emulator.linemap import LineMap
@@ -37,8 +38,8 @@ _PRODUCT = re.compile(r"(?<!int64_t\))(?<![\w.])(\w+) \* (\d+)")
 def lint(kernel: Any, pass_configs: Mapping[str, Any] | None = None) -> tuple[Finding, ...]:
     """What is wrong or odd in a source text, a ``.asc`` file, or a TileLang ``prim_func``.
 
-    A function is lowered first; one that does not fit the chip, and pass options that change
-    nothing, are found too.
+    A function is lowered first; one that does not fit the chip, and pass options, buffer versions
+    and pipeline stages that change nothing, are found too.
 
     Raises:
         TypeError: something else.
@@ -56,7 +57,8 @@ def lint(kernel: Any, pass_configs: Mapping[str, Any] | None = None) -> tuple[Fi
         return _sorted(found)
     entry = lower(kernel, pass_configs)
     found += of_source(entry["source"], load(entry, kernel))
-    found += _options(kernel, dict(pass_configs or {}), entry["source"])
+    unused = options.without_effect(kernel, dict(pass_configs or {}), entry["source"])
+    found += map(without_effect, unused)
     return _sorted(found)
 
 
@@ -238,14 +240,9 @@ def _capacity(found: Sequence[Any]) -> Iterator[Finding]:
             yield _entry("AK-LINT-008", Point(core=fit.kernel), detail)
 
 
-def _options(kernel: Any, configs: dict[str, Any], text: str) -> Iterator[Finding]:
-    """Options without which the same text is generated."""
-    from ascendkit.emulator.lowered import lower
-
-    for name in sorted(configs):
-        rest = {k: v for k, v in configs.items() if k != name}
-        if lower(kernel, rest)["source"] == text:
-            yield _entry("AK-LINT-005", Point(), f"{name}={configs[name]!r}")
+def without_effect(what: str) -> Finding:
+    """The finding of an option that changes nothing."""
+    return _entry("AK-LINT-005", Point(), what)
 
 
 def _finding(reader: Reader, code: str, line: int, detail: str, other: int = 0) -> Finding:
