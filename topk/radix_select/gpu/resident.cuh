@@ -18,9 +18,8 @@ struct Selection {
 
   AK_INLINE void sync() const { sync_first<P::THREADS>(); }
 
-  // A key that k elements reach, or so this CTA's sample says; ~0 where there is no sample.
-  AK_INLINE u32 sampled_floor(Loader<P>& loader, int k) {
-    loader.sample(s.bins(0));
+  // A key that k elements reach, or so a sample says.
+  AK_INLINE u32 sampled_floor(int k) {
     const float share = (float)k / (float)b.count();
     bool none = false;
     const Pivot f = find.local([&](int total) {
@@ -29,25 +28,11 @@ struct Selection {
       none = rank >= total;
       return (u32)(none ? 1 : rank);
     });
-    if (f.total == 0) return ~0u;
-    return none ? 0 : (u32)f.bin << (F::BITS - P::LOG_BINS);
-  }
-
-  AK_INLINE u32 common_floor(u32 floor) {
-    if constexpr (P::CLUSTER > 1) {
-      cluster_wait();
-      if (threadIdx.x < P::CLUSTER) *of_peer(&s.floors[part], threadIdx.x) = floor;
-      cluster_arrive();
-      cluster_wait();
-#pragma unroll
-      for (int c = 0; c < P::CLUSTER; ++c) floor = min(floor, s.floors[c]);
-    }
-    return floor;
+    return none ? 0 : (u32)f.bin << P::COARSE;
   }
 
   AK_INLINE void narrow(Loader<P>& loader, int k, u32 floor) {
-    constexpr int HIGHEST = F::BITS - P::LOG_BINS;
-    int step = floor ? F::FINE : HIGHEST;
+    int step = floor ? P::FINE : P::COARSE;
     lo = floor;
     for (int turn = 0;; ++turn) {
       loader.count(s.bins(P::CLUSTER > 1 ? turn & 1 : 0), lo, hi, step);
@@ -59,13 +44,13 @@ struct Selection {
         f = find.local([&](int) { return aim; });
       }
       if (f.total < (int)aim) {  // the sample promised too much
-        lo = 0, step = HIGHEST;
+        lo = 0, step = P::COARSE;
         continue;
       }
       above += f.above, above_before += f.above_before;
       inside = f.inside, inside_before = f.inside_before;
       lo += (u32)f.bin << step;
-      if (f.bin < P::BINS - 1) hi = min(hi, lo + ((1u << step) - 1));
+      if (f.bin < P::BINS - 1) hi = lo + min(hi - lo, (1u << step) - 1);
       if (lo == hi || above + inside == k) return;
       step = max(32 - __clz(hi - lo) - P::LOG_BINS, 0);
     }
@@ -76,25 +61,25 @@ struct Selection {
   AK_INLINE int collect(const Loader<P>& loader, int need, int& base) {
     const bool cut = need < inside;  // of the elements at `lo`, only the first `need` are taken
     const u32 low = K::limit(lo), next = K::limit(lo + 1);
-    const int turns = (h.count + P::THREADS - 1) / P::THREADS;
-    u32 sure[P::TURNS], tied[P::TURNS], mine = 0;
+    u32 sure[P::PACKS], tied[P::PACKS], mine = 0;
 #pragma unroll
-    for (int t = 0; t < P::TURNS; ++t) {
-      const int c = threadIdx.x * turns + t;
-      sure[t] = tied[t] = 0;
-      if (t >= turns || c >= h.count) continue;
-      uint4 x[P::VECTORS];
-      loader.chunk(c, x);
-      u32 reach = passing<F, P::VECTORS>(x, low), more = reach;
-      if (cut) more = lo < K::NAN_ ? passing<F, P::VECTORS>(x, next) : 0;
-      const int place = (h.first + c) * CHUNK;
+    for (int p = 0; p < P::PACKS; ++p) {
+      sure[p] = tied[p] = 0;
+      if (p * P::PACK >= h.each) continue;
+      u32 reach, more;
+      if (cut) {
+        loader.template hits<true>(p, low, next, reach, more);
+      } else {
+        loader.template hits<false>(p, low, 0, reach, more);
+      }
+      const int place = (h.first + h.mine()) * P::PER + p * 32;
       u32 valid = ALL_LANES;
       if (place < b.first) valid &= ALL_LANES << (b.first - place);
-      if (place + CHUNK > b.last) valid &= ALL_LANES >> (place + CHUNK - b.last);
+      if (place + 32 > b.last) valid &= place < b.last ? ALL_LANES >> (place + 32 - b.last) : 0;
       reach = in_order<F>(reach) & valid;
-      sure[t] = cut ? in_order<F>(more) & valid : reach;
-      tied[t] = reach & ~sure[t];
-      mine += ((u32)__popc(sure[t]) << 18) + (u32)__popc(tied[t]);
+      sure[p] = !cut ? reach : lo < K::NAN_ ? in_order<F>(more) & valid : 0;
+      tied[p] = reach & ~sure[p];
+      mine += ((u32)__popc(sure[p]) << 18) + (u32)__popc(tied[p]);
     }
     u32 total;
     const u32 before = find.before_me(mine, total);
@@ -104,14 +89,14 @@ struct Selection {
     int to = (int)(before >> 18) + (cut ? min(ties, need) - first_tie : 0);
     const bool keep_words = a.order == BY_VALUE || a.flags & HAS_VALUES;
 #pragma unroll
-    for (int t = 0; t < P::TURNS; ++t) {
-      const int c = threadIdx.x * turns + t, n = __popc(tied[t]), place = (h.first + c) * CHUNK;
-      for (int i = ties + n; i > need && tied[t]; --i) tied[t] &= ~(0x80000000u >> __clz(tied[t]));
+    for (int p = 0; p < P::PACKS; ++p) {
+      const int n = __popc(tied[p]), place = (h.first + h.mine()) * P::PER + p * 32;
+      for (int i = ties + n; i > need && tied[p]; --i) tied[p] &= ~(0x80000000u >> __clz(tied[p]));
       ties += n;
-      for (u32 m = sure[t] | tied[t]; m; m &= m - 1) {
+      for (u32 m = sure[p] | tied[p]; m; m &= m - 1) {
         const int e = __ffs(m) - 1;
         s.places()[to] = (u32)(place + e);
-        if (keep_words) s.words()[to] = (Word)loader.element(c, e);
+        if (keep_words) s.words()[to] = (Word)loader.element(p * 32 + e);
         ++to;
       }
     }
@@ -145,22 +130,26 @@ struct Selection {
     const int n = min(k, b.count());
     h = held_by<P>(b, part);
     Loader<P> loader{s, a, b, h};
-    loader.load();
-    launch_next();
     // A sample pays where it leaves much out.
     const bool all = b.count() <= k, sampled = b.count() >= 4 * k;
+    uint4 x;
+    bool found = false;
+    if (P::CLUSTER > 1 && sampled) found = loader.far_sample(x);
+    loader.load();
+    launch_next();
     u32 floor = 0;
     sync();  // the bins are clear
     if (sampled) {
-      floor = common_floor(sampled_floor(loader, k));
-    } else if constexpr (P::CLUSTER > 1) {
-      cluster_wait();
+      if (P::CLUSTER == 1) loader.count_sample(s.bins(0));
+      if (found) loader.count_vector(x, s.bins(0), k >= b.count() / 64 ? 2 : 4);
+      floor = sampled_floor(k);
     }
+    if constexpr (P::CLUSTER > 1) cluster_wait();
     copy_wait<0>();
     sync();
     if (all) {
       // Only sorted: everything is taken.
-      inside_before = min(max(min(h.first * CHUNK, b.last) - b.first, 0), n);
+      inside_before = min(max(min(h.first * P::PER, b.last) - b.first, 0), n);
       inside = n;
     } else {
       narrow(loader, k, floor);

@@ -1,18 +1,21 @@
 // What a CTA of the resident kernels holds: its piece of a row, bins, and the best it found.
 namespace ak {
 
-constexpr int CHUNK = 32;  // elements whose hits are the bits of one word
-
-// CLUSTER CTAs of THREADS share a row, up to CHUNKS each; at most TOPK elements are selected.
-template <class Format, int THREADS_, int CHUNKS_, int TOPK_, int CLUSTER_, int LOG_BINS_>
+// CLUSTER CTAs of THREADS share a row, up to ELEMENTS each; at most TOPK are selected.
+template <class Format, int THREADS_, int ELEMENTS_, int TOPK_, int CLUSTER_, int LOG_BINS_>
 struct Piece {
   using F = Format;
   using Word = typename F::Word;
-  static constexpr int THREADS = THREADS_, CHUNKS = CHUNKS_, TOPK = TOPK_, CLUSTER = CLUSTER_;
+  static constexpr int THREADS = THREADS_, TOPK = TOPK_, CLUSTER = CLUSTER_;
   static constexpr int LOG_BINS = LOG_BINS_, BINS = 1 << LOG_BINS, WARPS = THREADS / 32;
-  static constexpr int PER = 16 / sizeof(Word), VECTORS = CHUNK / PER;
-  // Chunks of one thread where each has those that lie next to each other.
-  static constexpr int TURNS = (CHUNKS + THREADS - 1) / THREADS;
+  // Keys of a bin, and their log2, in the highest digit and in the first one above a floor, which
+  // is near the k-th best: half a binade, or single keys.
+  static constexpr int COARSE = F::BITS - LOG_BINS, FINE = F::BITS == 32 ? 22 - LOG_BINS : 0;
+  // A word of hits stands for 32 elements, PACK vectors of 16 bytes.
+  static constexpr int PER = 16 / sizeof(Word), PACK = 32 / PER;
+  // A row may begin behind a boundary of 16 bytes.
+  static constexpr int VECTORS = (ELEMENTS_ / PER + 1 + 7) / 8 * 8;
+  static constexpr int PACKS = (VECTORS + THREADS * PACK - 1) / (THREADS * PACK);
   // Peers read the bins of a digit while those of the next one are counted.
   static constexpr int SETS = CLUSTER > 1 ? 2 : 1;
   static constexpr int BEST = TOPK * (4 + (int)sizeof(Word));
@@ -28,10 +31,10 @@ struct Pivot {
 
 template <class P>
 struct Resident {
-  uint4 row[P::CHUNKS * P::VECTORS];
+  uint4 row[P::VECTORS];
   uint4 room[P::ROOM / 16];
-  u32 groups[2][P::CLUSTER > 1 ? P::CLUSTER : 1][33];
-  u32 sums[32], floors[16];
+  u32 groups[2][P::CLUSTER > 1 ? P::CLUSTER : 1][32];
+  u32 sums[32];
   Pivot found;
   u64 ranked[P::CLUSTER > 1 ? P::TOPK : 1];
   u32 ranked_words[P::CLUSTER > 1 ? P::TOPK : 1];
@@ -44,13 +47,8 @@ struct Resident {
   AK_INLINE typename P::Word* words() { return (typename P::Word*)(places() + P::TOPK); }
 };
 
-// Where vector v of a chunk lies: turned, so that lanes that read neighbouring chunks meet
-// different banks.
-template <class P>
-AK_INLINE int slot_of(int chunk, int v) {
-  const int turn = P::VECTORS == 4 ? (chunk >> 1) ^ (chunk >> 3) : chunk ^ (chunk >> 3);
-  return chunk * P::VECTORS + (v ^ (turn & (P::VECTORS - 1)));
-}
+// Where vector j lies: lanes that read every second, fourth or eighth one meet different banks.
+AK_INLINE int slot_of(int j) { return j ^ (j >> 3 & 7); }
 
 // Hits of `passing` in the order of the elements: 16-bit types have even ones in the lower half.
 template <class F>
@@ -68,15 +66,19 @@ AK_INLINE u32 in_order(u32 m) {
   return m;
 }
 
-// The row of a CTA, as far as the CTA holds it.
+// Vectors of a row that a CTA holds; each thread looks at `each` that lie next to each other.
 struct Held {
-  int first, count;  // chunks
+  int first, count, each;
+
+  AK_INLINE int mine() const { return threadIdx.x * each; }
 };
 
 template <class P>
 AK_INLINE Held held_by(const Bounds& b, int part) {
-  const int chunks = (b.last + CHUNK - 1) / CHUNK, share = (chunks + P::CLUSTER - 1) / P::CLUSTER;
-  return {part * share, max(min(share, chunks - part * share), 0)};
+  const int vectors = (b.last + P::PER - 1) / P::PER;
+  const int share = (vectors + P::CLUSTER - 1) / P::CLUSTER;
+  const int count = max(min(share, vectors - part * share), 0);
+  return {part * share, count, (count + P::THREADS - 1) / P::THREADS};
 }
 
 }  // namespace ak

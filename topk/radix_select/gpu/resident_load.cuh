@@ -4,24 +4,21 @@ namespace ak {
 template <class P>
 struct Loader {
   using F = typename P::F;
+  using K = Keys<F>;
   using Word = typename P::Word;
   Resident<P>& s;
   const Arguments& a;
   const Bounds& b;
   const Held h;
 
-  // Vector of this thread in a step; each warp has neighbouring blocks of 32, so that the first
-  // step is a sample of the whole piece.
-  AK_INLINE int vector(int step, int steps) const {
-    return (threadIdx.x / 32 * steps + step) * 32 + lane_of();
-  }
+  AK_INLINE const Word* place(int at) const { return (const Word*)a.input + b.origin + at; }
+  AK_INLINE bool whole(int at) const { return at >= b.first && at + P::PER <= b.last; }
 
   AK_INLINE void load_one(int j) {
-    const int place = (h.first * P::VECTORS + j) * P::PER;
-    const Word* in = (const Word*)a.input + b.origin + place;
-    uint4* to = &s.row[slot_of<P>(j / P::VECTORS, j % P::VECTORS)];
-    if (place >= b.first && place + P::PER <= b.last) {
-      copy16(to, in);
+    const int at = (h.first + j) * P::PER;
+    uint4* to = &s.row[slot_of(j)];
+    if (whole(at)) {
+      copy16(to, place(at));
       return;
     }
     // Nothing outside the row is read; -inf stands there.
@@ -31,34 +28,44 @@ struct Loader {
       w[i] = 0;
 #pragma unroll
       for (int e = 0; e < P::PER / 4; ++e) {
-        const int at = i * (P::PER / 4) + e;
-        const bool inside = place + at >= b.first && place + at < b.last;
-        w[i] |= (inside ? (u32)in[at] : F::INF | Keys<F>::SIGN) << (16 * e);
+        const int here = at + i * (P::PER / 4) + e;
+        const bool inside = here >= b.first && here < b.last;
+        w[i] |= (inside ? (u32)*place(here) : F::INF | K::SIGN) << (16 * e);
       }
     }
     *to = make_uint4(w[0], w[1], w[2], w[3]);
   }
 
-  // Two groups of copies: the first step, and the others.
+  // Vector of this thread in the first step: each warp has a block of 32 of its part of a row.
+  AK_INLINE int sampled() const { return (threadIdx.x / 32 * h.each) * 32 + lane_of(); }
+
+  // One CTA: warps have blocks of 32 vectors next to each other, so that the first step is a sample
+  // of the whole row. A cluster has samples of its own, and neighbouring warps read neighbours.
   AK_INLINE void load() {
-    const int vectors = h.count * P::VECTORS, steps = (vectors + P::THREADS - 1) / P::THREADS;
-    for (int step = 0; step < steps; ++step) {
-      const int j = vector(step, steps);
-      if (j < vectors) load_one(j);
+#pragma unroll 4
+    for (int step = 0; step < h.each; ++step) {
+      const int j = P::CLUSTER > 1 ? step * P::THREADS + (int)threadIdx.x : sampled() + step * 32;
+      if (j < h.count) load_one(j);
       if (step == 0) copy_commit();
     }
     copy_commit();
   }
 
-  // Counts this thread's vector of the first step into the bins of the highest digit.
-  AK_INLINE void sample(u32* bins) {
-    const int vectors = h.count * P::VECTORS, steps = (vectors + P::THREADS - 1) / P::THREADS;
-    const int j = vector(0, steps);
+  // Part of a short row is sample enough.
+  AK_INLINE void count_sample(u32* bins) {
     copy_wait<1>();
-    if (j >= vectors) return;
-    const uint4 x = s.row[slot_of<P>(j / P::VECTORS, j % P::VECTORS)];
-    // A part of a short row is sample enough.
-    count_vector(x, bins, steps < 2 ? 1 : steps < 8 ? 2 : 4);
+    if (sampled() < h.count) {
+      count_vector(s.row[slot_of(sampled())], bins, h.each < 2 ? 1 : h.each < 8 ? 2 : 4);
+    }
+  }
+
+  // A vector a thread, from all over the row: all CTAs of a cluster read the same ones.
+  AK_INLINE bool far_sample(uint4& x) const {
+    const int vectors = b.last / P::PER;
+    const int at = (int)((long long)threadIdx.x * vectors / P::THREADS) * P::PER;
+    if (!whole(at)) return false;
+    x = load16(place(at));
+    return true;
   }
 
   AK_INLINE void count_vector(const uint4& x, u32* bins, int words) {
@@ -68,41 +75,55 @@ struct Loader {
 #pragma unroll
       for (int e = 0; e < P::PER / 4; ++e) {
         const u32 bits = P::PER == 8 ? w[i] >> (16 * e) & 0xffffu : w[i];
-        if (i < words) atomicAdd(&bins[Keys<F>::of(bits) >> (F::BITS - P::LOG_BINS)], 1u);
+        if (i < words) atomicAdd(&bins[K::of(bits) >> P::COARSE], 1u);
       }
     }
   }
 
-  AK_INLINE void chunk(int c, uint4 (&x)[P::VECTORS]) const {
+  // Hits among this thread's elements 32p to 32p+31, in the bits of `passing`: m not at most `limit`
+  // and, where there are two limits, n not at most `other`.
+  template <bool TWO>
+  AK_INLINE void hits(int p, u32 limit, u32 other, u32& m, u32& n) const {
+    m = n = 0;
 #pragma unroll
-    for (int v = 0; v < P::VECTORS; ++v) x[v] = s.row[slot_of<P>(c, v)];
+    for (int v = 0; v < P::PACK; ++v) {
+      const int at = p * P::PACK + v, j = h.mine() + at;
+      if (at >= h.each) break;
+      if (j >= h.count) continue;
+      const uint4 x[1] = {s.row[slot_of(j)]};
+      m |= passing<F, 1>(x, limit) << (4 * v);
+      if (TWO) n |= passing<F, 1>(x, other) << (4 * v);
+    }
   }
-  // Element of a chunk, by its number.
-  AK_INLINE u32 element(int c, int e) const {
-    return ((const Word*)&s.row[slot_of<P>(c, e / P::PER)])[e % P::PER];
+
+  // Element e of this thread's.
+  AK_INLINE u32 element(int e) const {
+    return ((const Word*)&s.row[slot_of(h.mine() + e / P::PER)])[e % P::PER];
   }
 
   // Counts keys lo to hi into bins of 2^step keys; the last bin takes what is beyond it.
   AK_INLINE void count(u32* bins, u32 lo, u32 hi, int step) {
-    using K = Keys<F>;
-    const bool all = lo == 0 && hi >= K::NAN_, capped = hi < K::NAN_;
+    const bool capped = hi < K::NAN_;
     const u32 low = K::limit(lo), high = K::limit(capped ? hi + 1 : hi);
-    for (int c = threadIdx.x; c < h.count; c += P::THREADS) {
-      if (all) {
-        // The digit is the highest one.
-#pragma unroll 2
-        for (int v = 0; v < P::VECTORS; ++v) count_vector(s.row[slot_of<P>(c, v)], bins, 4);
-        continue;
+    if (lo == 0 && !capped) {
+      for (int j = threadIdx.x; j < h.count; j += P::THREADS) {
+        count_vector(s.row[slot_of(j)], bins, 4);  // the highest digit
       }
-      uint4 x[P::VECTORS];
-      chunk(c, x);
-      u32 m = passing<F, P::VECTORS>(x, low);
-      if (capped) m &= ~passing<F, P::VECTORS>(x, high);
-      for (; m; m &= m - 1) {
-        const int j = __ffs(m) - 1;
-        const int e = F::BITS == 16 ? (j & 15) * 2 + (j >> 4) : j;
-        const u32 bin = (K::of(element(c, e)) - lo) >> step;
-        atomicAdd(&bins[min(bin, (u32)P::BINS - 1)], 1u);
+    } else {
+      for (int p = 0; p * P::PACK < h.each; ++p) {
+        u32 m, over;
+        if (capped) {
+          hits<true>(p, low, high, m, over);
+          m &= ~over;
+        } else {
+          hits<false>(p, low, 0, m, over);
+        }
+        for (; m; m &= m - 1) {
+          const int j = __ffs(m) - 1;
+          const int e = p * 32 + (F::BITS == 16 ? (j & 15) * 2 + (j >> 4) : j);
+          const u32 bin = (K::of(element(e)) - lo) >> step;
+          atomicAdd(&bins[min(bin, (u32)P::BINS - 1)], 1u);
+        }
       }
     }
     // What stands before the row's first element is no candidate, and was counted as -inf. What

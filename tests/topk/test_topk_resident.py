@@ -1,0 +1,92 @@
+"""The resident CUDA kernels, compiled for this CPU: a fiber a thread, against plain torch."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import subprocess
+from typing import Any
+
+import pytest
+import torch
+
+from ascendkit.testing import SCORES, generator, scores
+from tests.topk.gpu_model import HERE, SOURCES, select
+from topk.radix_select.reference import reference
+
+ROOM = 5120
+"""Elements of a CTA in gpu_resident.cpp."""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    out = tmp_path_factory.mktemp("model") / "gpu_resident.so"
+    command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", f"-I{SOURCES}", f"-I{HERE}"]
+    subprocess.run([*command, str(HERE / "gpu_resident.cpp"), "-o", str(out)], check=True)
+    return ctypes.CDLL(str(out))
+
+
+def draw(rng: random.Random, kind: str, shape: tuple[int, int], dtype: torch.dtype) -> torch.Tensor:
+    """Scores between canaries that would win if they were looked at."""
+    rows, n = shape
+    before, after = rng.choice(((0, 0), (0, 0), (5, 9), (1, 2), (8, 8)))
+    room = torch.full((rows * (before + n + after) + 11,), torch.inf, dtype=dtype)
+    skip = rng.choice((0, 0, 3))
+    step = before + n + after
+    x = room[skip : skip + rows * step].view(rows, step)[:, before : before + n]
+    seed = rng.randrange(1 << 30)
+    if kind == "bits":
+        word = torch.int32 if dtype == torch.float32 else torch.int16
+        info = torch.iinfo(word)
+        bits = torch.randint(info.min, info.max + 1, shape, generator=generator(seed))
+        x.copy_(bits.to(word).view(dtype))
+    else:
+        x.copy_(scores(kind, shape, seed, dtype))
+    if rng.random() < 0.2:
+        x.copy_(x.sort(dim=-1, descending=rng.random() < 0.5).values)
+    return x
+
+
+def once(library: Any, seed: int) -> None:
+    rng = random.Random(seed)
+    dtype = rng.choice((torch.bfloat16, torch.bfloat16, torch.float16, torch.float32))
+    cluster = rng.choice((1, 1, 4))
+    longest = ROOM * cluster
+    n = rng.choice((1, 31, 32, 33, 300, 1024, 2047, 4096, rng.randint(1, longest), longest))
+    rows = rng.choice((1, 2)) if cluster == 1 else 1
+    k = rng.choice((1, 2, 37, 512, 1000, 1024, n, n + 1, max(n - 1, 1), n // 2 + 1))
+    k = min(k, 1024)
+    order = rng.choice(("none", "sorted", "sorted_index"))
+    x = draw(rng, rng.choice((*SCORES, "bits", "random", "random")), (rows, n), dtype)
+    g = generator(seed)
+    begin = end = offset = pages = None
+    if rng.random() < 0.3:
+        begin = torch.randint(-2, n, (rows,), generator=g, dtype=torch.int32)
+    if rng.random() < 0.3:
+        end = torch.randint(-2, n + 3, (rows,), generator=g, dtype=torch.int32)
+    if rng.random() < 0.2:
+        offset = torch.randint(0, 9999, (rows,), generator=g, dtype=torch.int32)
+    size = rng.choice((1, 7, 64))
+    if rng.random() < 0.2:
+        pages = torch.randperm(rows * -(-n // size), generator=g).view(rows, -1).to(torch.int32)
+    about = (seed, dtype, cluster, n, rows, k, order, x.stride(0), begin, end)
+    values, indices = select(
+        library, x, k, torch.zeros(2, dtype=torch.int32), order=order, begin=begin, end=end,
+        offset=offset, pages=pages, page_size=size, cluster=cluster, seed=seed,
+    )  # fmt: skip
+    # Unordered rows come by index, so every order can be compared place by place.
+    by_index = order != "sorted"
+    want_values, want = reference(
+        x, k, not by_index, begin, end, None, by_index, None, None, offset,
+        page_table=pages, page_size=size,
+    )  # fmt: skip
+    assert torch.equal(indices, want), about
+    word = torch.int32 if dtype == torch.float32 else torch.int16
+    assert want_values is not None
+    assert torch.equal(values.view(word), want_values.view(word)), about
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_rows(library: Any, seed: int, part: int) -> None:
+    for i in range(part, 120, 4):
+        once(library, seed + i)
