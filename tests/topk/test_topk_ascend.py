@@ -32,9 +32,9 @@ def test_the_unified_buffer_holds_every_k_and_row(word: str) -> None:
     assert fit.ok and memory.space == "UB" and not fit.simt
     assert memory.live <= memory.need == ascend_program.ub_bytes(word) <= UB_BYTES_SIMT
     for k in (512, 1024, 4096):
-        assert ascend_program.limit(k) + ascend_program.TILE <= ascend_program.capacity()
+        assert ascend_program.limit(k) + ascend_program.PAGE[word] <= ascend_program.capacity(word)
     # 16-bit counters of the histogram instruction must hold every candidate.
-    assert ascend_program.capacity() < 1 << 16
+    assert ascend_program.capacity(word) < 1 << 16
     assert ascend.MAX_ROW >= 1 << 21
 
 
@@ -49,7 +49,7 @@ def test_shares_cover_a_row_and_start_at_pages() -> None:
     for row in ranges.tolist():
         assert row[0][0] == 0 and row[-1][1] == 100_001
         assert all(a[1] == b[0] for a, b in pairwise(row))
-        assert all(r[0] % ascend_program.TILE == 0 and r[1] > r[0] for r in row)
+        assert all(r[0] % ascend_program.PAGE["int32"] == 0 and r[1] > r[0] for r in row)
 
 
 @emulated

@@ -18,7 +18,7 @@ from topk.radix_select import visit
 if TYPE_CHECKING:
     import torch
 
-MAX_ROW = programs.MAX_TILES * programs.TILE
+MAX_ROW = programs.MAX_ROW
 MIN_SHARE = 16384
 """Elements of a row below which another core costs more than it saves."""
 MISSING = -1
@@ -65,7 +65,7 @@ def run(
     if begin is not None or end is not None:
         splits = 1
     elif splits is None:
-        splits = _splits(rows, row_len, topk, _vector_cores(input))
+        splits = _splits(input, topk, _vector_cores(input))
     word = torch.int32 if input.element_size() == 4 else torch.uint16
     source = input.view(word) if row_len else input.new_zeros((rows, 1)).view(word)
     ranges = _ranges(input, begin, end, splits)
@@ -99,7 +99,7 @@ def _launch(
     ats = torch.empty_like(raws)
     word = str(source.dtype).removeprefix("torch.")
     program = kernel(word, _vector_cores(source), source.device.type == "cpu")
-    draws = _draws(str(source.device), _max_tiles(source.shape[1]))
+    draws = _draws(str(source.device), _most_pages(source))
     limits = (programs.limit(topk), programs.INF[dtype])
     program(source, ranges, draws, raws, ats, splits, order, *limits, MISSING, 0)
     return raws, ats
@@ -116,19 +116,20 @@ def kernel(word: str, num_cores: int, emulated: bool) -> Any:
     return tilelang.compile(programs.program(word, num_cores), target="ascend")
 
 
-def _splits(rows: int, row_len: int, topk: int, num_cores: int) -> int:
+def _splits(input: torch.Tensor, topk: int, num_cores: int) -> int:
     """Shares of a row: no core idle, none with less than ``MIN_SHARE`` or ``topk`` elements."""
-    shortest = _whole(max(MIN_SHARE, topk), programs.TILE)
+    rows, row_len = input.shape
+    shortest = _whole(max(MIN_SHARE, topk), _page(input))
     return max(1, min(num_cores // max(rows, 1), row_len // shortest))
 
 
 def _ranges(input: torch.Tensor, begin: Any, end: Any, splits: int) -> torch.Tensor:
-    """int32 (jobs, 8): first, one past the last, entries of the order, where tiles start."""
+    """int32 (jobs, 8): first, one past the last, entries of the order, where pages start."""
     import torch
 
     rows, row_len = input.shape
-    tile = programs.TILE
-    share = _whole(-(-row_len // splits), tile) if splits > 1 else row_len
+    page = _page(input)
+    share = _whole(-(-row_len // splits), page) if splits > 1 else row_len
     starts = torch.arange(splits, dtype=torch.int32, device=input.device) * share
     low = starts.repeat(rows)
     high = (low + share).clamp(max=row_len)
@@ -136,12 +137,12 @@ def _ranges(input: torch.Tensor, begin: Any, end: Any, splits: int) -> torch.Ten
         low = begin.clamp(0, row_len)
     if end is not None:
         high = end.clamp(0, row_len)
-    # Copies are in whole 32-byte blocks of the row, so tiles start where such a block does.
+    # Copies are in whole 32-byte blocks of the row, so pages start where such a block does.
     first = low // 16 * 16
-    tiles = ((high - first).clamp(min=1) + tile - 1) // tile
-    entries = torch.ones_like(tiles)
-    for _ in range(_max_tiles(row_len).bit_length() - 1):
-        entries = torch.where(entries < tiles, entries * 2, entries)
+    pages = ((high - first).clamp(min=1) + page - 1) // page
+    entries = torch.ones_like(pages)
+    for _ in range(_most_pages(input).bit_length() - 1):
+        entries = torch.where(entries < pages, entries * 2, entries)
     out = torch.zeros((rows * splits, 8), dtype=torch.int32, device=input.device)
     for column, values in enumerate((low, high, entries, first)):
         out[:, column] = values
@@ -152,8 +153,12 @@ def _whole(n: int, unit: int) -> int:
     return -(-n // unit) * unit
 
 
-def _max_tiles(row_len: int) -> int:
-    return 1 << max(-(-row_len // programs.TILE) - 1, 0).bit_length()
+def _page(input: torch.Tensor) -> int:
+    return programs.PAGE["int32" if input.element_size() == 4 else "uint16"]
+
+
+def _most_pages(input: torch.Tensor) -> int:
+    return 1 << max(-(-input.shape[1] // _page(input)) - 1, 0).bit_length()
 
 
 @lru_cache(maxsize=64)
@@ -161,7 +166,7 @@ def _draws(device: str, most: int) -> torch.Tensor:
     import torch
 
     # A prefix of one table: entries p to 2p permute range(p).
-    whole = visit.process_table(MAX_ROW // programs.TILE)
+    whole = visit.process_table(programs.max_pages("int32"))
     return torch.from_numpy(whole[: 2 * most].copy()).to(device)
 
 

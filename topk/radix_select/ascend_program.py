@@ -3,6 +3,11 @@
 A vector core streams a row, or one of ``splits`` shares of it, through the Unified Buffer. There is
 one program for 16-bit words and one for 32-bit words: k, the order of the results and the value
 above which a word is NaN are arguments.
+
+A page is looked at in full lanes of its words: two 16-bit words in the time of one. The filter
+writes the places of what passes the threshold, exactly, ties included; few do, and only those are
+fetched again, widened and put behind the candidates.
+
 Candidates are (raw, at) pairs: the bits as they are in the row and the index. A key is the value as
 an integer of the same order: sign and magnitude become two's complement, so that -0.0 equals 0.0,
 and NaN is the largest.
@@ -12,33 +17,41 @@ from typing import Any
 
 LANES = 64
 """32-bit lanes of a vector register."""
-TILE = 2048
-"""Elements of one copy: a page."""
+MAX_ROW = 1 << 21
 LAST = (1 << 24) - 1
+"""Above every index."""
 COUNT, KEY, LIMIT = 0, 8, 16
 """Where the number of candidates and the threshold (key, index below which equals pass) are."""
+PAGE = {"uint16": 8192, "int32": 4096}
+"""Elements of one copy, 16 KiB, by word."""
 LOWEST = -(1 << 31)
+"""Below every key."""
 MAX_TOPK = 4096
-MAX_TILES = 1024
-"""Pages of the longest row; the visit order is in the Unified Buffer."""
 INF = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000}
 ORDER_NONE, ORDER_VALUE, ORDER_INDEX = 0, 1, 2
 
 
 def limit(topk: int) -> int:
     """Candidates above which a selection keeps the best ``topk``."""
-    return topk + max(topk, TILE)
+    return topk + max(topk, 2048)
 
 
-def capacity() -> int:
+def capacity(word: str) -> int:
     """Candidates the Unified Buffer holds: a page comes on top of the limit."""
-    return limit(MAX_TOPK) + TILE
+    return limit(MAX_TOPK) + PAGE[word]
+
+
+def max_pages(word: str) -> int:
+    """Pages of the longest row; their order is in the Unified Buffer."""
+    return MAX_ROW // PAGE[word]
 
 
 def ub_bytes(word: str) -> int:
-    """Unified Buffer a program takes: candidates, results, a page, the order, state, a range."""
-    page = (4 if word == "int32" else 2) * TILE
-    return 8 * capacity() + 8 * MAX_TOPK + page + 4 * MAX_TILES + 4 * LANES + 32
+    """Unified Buffer a program takes: candidates, results, a page and the places of its hits, the
+    order, state, the number of hits, a range."""
+    page = (4 if word == "int32" else 2) * PAGE[word]
+    pairs = 8 * capacity(word) + 8 * MAX_TOPK
+    return pairs + 2 * page + 4 * max_pages(word) + 4 * LANES + 32 + 32
 
 
 def program(word: str, num_cores: int) -> Any:
@@ -49,148 +62,77 @@ def program(word: str, num_cores: int) -> Any:
         num_cores: vector cores.
 
     A job is a row or a share of one: ``ranges[job]`` holds the first candidate, one past the last,
-    the entries of the visit order and where its tiles start. The rows of ``raws_gm`` and ``ats_gm``
+    the entries of the visit order and where its pages start. The rows of ``raws_gm`` and ``ats_gm``
     are as long as candidates are wanted.
     """
     from tilelang.ascend import language as T
     from tilelang.ascend.language import simd as S
 
-    K, C = MAX_TOPK, capacity()
+    from topk.radix_select.ascend_select import macros
+
+    K, C, TILE = MAX_TOPK, capacity(word), PAGE[word]
     wide = word == "int32"
-    digits = 4 if wide else 2
-    sign, magnitude = (1 << 31, 0x7FFFFFFF) if wide else (1 << 15, 0x7FFF)
+    magnitude = 0x7FFFFFFF if wide else 0x7FFF
+    select_of = macros(word)
+    keep_best, rank, results = select_of.keep_best, select_of.rank, select_of.results
+    W, U, L = ("int32", "uint32", LANES) if wide else ("int16", "uint16", 2 * LANES)
 
     @T.macro
-    def keys_of(raw, inf):
-        # Two's complement of sign and magnitude; NaN above everything.
-        size = S.vand(raw, S.vdup(magnitude, "int32"))
-        negative = S.vcmps(raw, 0, op="lt") if wide else S.vcmps(raw, sign, op="ge")
-        ordered = S.vsel(S.vsub(S.vdup(0, "int32"), size), size, negative)
-        return S.vsel(S.vdup(magnitude, "int32"), ordered, S.vcmps(size, inf, op="gt"))
-
-    @T.macro
-    def append(raw, at, key, inside, key_t, limit_t, count, raws, ats):
-        above = S.vcmp(key, key_t, mask=inside, op="gt")
-        equal = S.vcmp(key, key_t, mask=inside, op="eq")
-        early = S.vcmp(at, limit_t, mask=equal, op="lt")
-        passing = S.por(above, early, inside)
-        place = S.vadd(count[0], S.vusqz(passing, "int32"))
-        spot = T.reinterpret(place, "uint32x64")
-        S.vscatter(raw, T.access_ptr(raws[0], "w", extent=C), spot, passing)
-        S.vscatter(at, T.access_ptr(ats[0], "w", extent=C), spot, passing)
-        ones = S.vdup(1, "int32", mask=passing)
-        count[0] = S.vadd(count[0], S.vdupv(S.vcadd(ones)))
-
-    @T.macro
-    def filter_tile(tile, raws, ats, state, start, low, high, inf):
+    def find_hits(tile, hits, found, width, first, last, key_t, early, inf):
+        # Places of what passes the threshold, in lanes of the row's words.
         with T.SimdVF():
-            count = S.alloc_local((1,), "int32")
-            count[0] = S.vld(state[COUNT], dist="BRC_B32")
-            key_t = S.vld(state[KEY], dist="BRC_B32")
-            limit_t = S.vld(state[LIMIT], dist="BRC_B32")
+            count = S.alloc_local((1,), W)
+            count[0] = S.vdup(0, W)
+            lanes = S.vci(0, W)
+            zero = S.vdup(0, W)
+            most = S.vdup(magnitude, W)
+            for j in T.serial(T.ceildiv(width, L)):
+                raw = T.reinterpret(S.vld(tile[j * L]), f"{W}x{L}")
+                at = S.vadds(lanes, T.Cast(W, j * L))
+                reached = S.vcmps(at, T.Cast(W, first), op="ge")
+                inside = S.vcmps(at, T.Cast(W, last), mask=reached, op="lt")
+                size = S.vand(raw, most)
+                negative = S.vcmps(raw, T.Cast(W, 0), op="lt")
+                ordered = S.vsel(S.vsub(zero, size), size, negative)
+                key = S.vsel(most, ordered, S.vcmps(size, T.Cast(W, inf), op="gt"))
+                above = S.vcmps(key, T.Cast(W, key_t), mask=inside, op="gt")
+                equal = S.vcmps(key, T.Cast(W, key_t), mask=inside, op="eq")
+                ties = S.vcmps(at, T.Cast(W, early), mask=equal, op="lt")
+                passing = S.por(above, ties, inside)
+                place = T.reinterpret(S.vadd(count[0], S.vusqz(passing, W)), f"{U}x{L}")
+                S.vscatter(at, T.access_ptr(hits[0], "w", extent=TILE), place, passing)
+                ones = S.vdup(1, W, mask=passing)
+                count[0] = S.vadd(count[0], S.vdupv(T.reinterpret(S.vcadd(ones), f"{W}x{L}")))
+            S.vsts(found[0], count[0], dist="ONEPT_B32" if wide else "ONEPT_B16")
+
+    @T.macro
+    def append(tile, hits, raws, ats, state, start, n, count):
+        # Hits join the candidates, 64 a turn, by their places in the page.
+        with T.SimdVF():
             lanes = S.vci(0, "int32")
-            for j in T.serial(TILE // LANES):
-                if wide:
-                    raw = S.vld(tile[j * LANES])
-                else:
-                    raw = T.reinterpret(S.vld(tile[j * LANES], dist="UNPK_B16"), "int32x64")
-                at = S.vadds(lanes, start + j * LANES)
-                reached = S.vcmps(at, low, op="ge")
-                inside = S.vcmps(at, high, mask=reached, op="lt")
-                append(raw, at, keys_of(raw, inf), inside, key_t, limit_t, count, raws, ats)
-            S.vsts(state[COUNT], count[0], dist="ONEPT_B32")
-
-    @T.macro
-    def load(raws, ats, i, n, inf, raw, at, key):
-        # 64 candidates; lanes behind the last one count as lowest of all.
-        raw[0] = S.vld(raws[i * LANES])
-        at[0] = S.vld(ats[i * LANES])
-        inside = S.vcmps(S.vadds(S.vci(0, "int32"), i * LANES), n, op="lt")
-        key[0] = S.vsel(keys_of(raw[0], inf), S.vdup(LOWEST, "int32"), inside)
-
-    @T.macro
-    def find_digit(raws, ats, n, topk, inf, pivot, by_place, shift, prefix, first, result):
-        # Numbers outside the prefix saturate, so that the rank wanted stays the same; the digit is
-        # how many of 256 values have no more than total - topk numbers up to them.
-        upto = S.alloc_local((2,), "uint16")
-        raw = S.alloc_local((1,), "int32")
-        at = S.alloc_local((1,), "int32")
-        key = S.alloc_local((1,), "int32")
-        quarters = S.alloc_local((4,), "int32")
-        total = S.alloc_local((1,), "int32")
-        upto[0] = S.vdup(0, "uint16")
-        upto[1] = S.vdup(0, "uint16")
-        base = S.vdup(-128, "int32") if first else S.vshls(prefix[0], 8)
-        last = S.vadds(base, 255)
-        for i in T.serial(T.ceildiv(n, 4 * LANES)):
-            for q in (0, 1, 2, 3):
-                load(raws, ats, i * 4 + q, n, inf, raw, at, key)
-                if by_place:
-                    late = S.vsub(S.vdup(LAST, "int32"), at[0])
-                    equal = S.vcmp(key[0], pivot[0], op="eq")
-                    above = S.vcmp(key[0], pivot[0], op="gt")
-                    other = S.vsel(S.vdup(LAST + 1, "int32"), S.vdup(-1, "int32"), above)
-                    key[0] = S.vsel(late, other, equal)
-                head = S.vshrs(key[0], shift) if shift else key[0]
-                quarters[q] = S.vsub(S.vmin(S.vmax(head, base), last), base)
-            low = S.vor(
-                S.vpack(T.reinterpret(quarters[0], "uint32x64"), 0),
-                S.vpack(T.reinterpret(quarters[1], "uint32x64"), 1),
-            )
-            high = S.vor(
-                S.vpack(T.reinterpret(quarters[2], "uint32x64"), 0),
-                S.vpack(T.reinterpret(quarters[3], "uint32x64"), 1),
-            )
-            octets = S.vor(S.vpack(low, 0), S.vpack(high, 1))
-            S.chistv2(upto[0], octets, bin=0)
-            S.chistv2(upto[1], octets, bin=1)
-        others = T.ceildiv(n, 4 * LANES) * (4 * LANES) - topk
-        most = S.vdup(T.Cast("uint16", others), "uint16")
-        total[0] = S.vdup(0, "int32")
-        for h in (0, 1):
-            few = S.vcmp(upto[h], most, op="le")
-            ones = S.vdup(1, "uint16", mask=few)
-            total[0] = S.vadd(total[0], T.reinterpret(S.vcadd(ones), "int32x64"))
-        result[0] = S.vadd(base, S.vdupv(total[0]))
-
-    @T.macro
-    def keep_best(raws, ats, state, n, topk, inf):
-        # The best topk of n candidates move to the front; the worst of them is the threshold.
-        with T.SimdVF():
-            pivot = S.alloc_local((1,), "int32")
-            late = S.alloc_local((1,), "int32")
-            raw = S.alloc_local((1,), "int32")
-            at = S.alloc_local((1,), "int32")
-            key = S.alloc_local((1,), "int32")
-            count = S.alloc_local((1,), "int32")
-            pivot[0] = S.vdup(0, "int32")
-            for d in tuple(range(digits)):
-                shift = 8 * (digits - 1 - d)
-                find_digit(raws, ats, n, topk, inf, pivot, False, shift, pivot, d == 0, pivot)
-            late[0] = S.vdup(0, "int32")
-            for d in (0, 1, 2):
-                find_digit(
-                    raws, ats, n, topk, inf, pivot, True, 16 - 8 * d, late, False, late
-                )  # fmt: skip
-            limit = S.vsub(S.vdup(LAST + 1, "int32"), late[0])
-            count[0] = S.vdup(0, "int32")
-            full = S.pset(32, "PAT_ALL")
             for i in T.serial(T.ceildiv(n, LANES)):
-                load(raws, ats, i, n, inf, raw, at, key)
-                above = S.vcmp(key[0], pivot[0], op="gt")
-                equal = S.vcmp(key[0], pivot[0], op="eq")
-                early = S.vcmp(at[0], limit, mask=equal, op="lt")
-                stays = S.por(above, early, full)
-                spot = T.reinterpret(S.vadd(count[0], S.vusqz(stays, "int32")), "uint32x64")
-                # What is written lies at or before what has been read.
-                S.vscatter(raw[0], T.access_ptr(raws[0], "w", extent=C), spot, stays)
-                S.vscatter(at[0], T.access_ptr(ats[0], "w", extent=C), spot, stays)
-                ones = S.vdup(1, "int32", mask=stays)
-                count[0] = S.vadd(count[0], S.vdupv(S.vcadd(ones)))
-            S.vsts(state[COUNT], count[0], dist="ONEPT_B32")
-            S.vsts(state[KEY], pivot[0], dist="ONEPT_B32")
-            # The worst survivor itself is not seen again; what equals it must come before it.
-            S.vsts(state[LIMIT], limit, dist="ONEPT_B32")
+                there = S.vadds(lanes, i * LANES)
+                inside = S.vcmps(there, n, op="lt")
+                if wide:
+                    spot = S.vld(hits[i * LANES])
+                    raw = S.vgather2(
+                        T.access_ptr(tile[0], "r", extent=TILE),
+                        T.reinterpret(spot, "uint32x64"), inside,
+                    )  # fmt: skip
+                    at = S.vadds(spot, start)
+                else:
+                    # An index of 16 bits a lane: the upper half of the lanes is off.
+                    spot = T.reinterpret(S.vld(hits[i * LANES]), "uint16x128")
+                    found = S.vgather2(
+                        T.access_ptr(tile[0], "r", extent=TILE), spot,
+                        S.update_mask(n - i * LANES, 16),
+                    )  # fmt: skip
+                    raw = T.reinterpret(S.vunpack(found, 0), "int32x64")
+                    at = S.vadds(T.reinterpret(S.vunpack(spot, 0), "int32x64"), start)
+                place = T.reinterpret(S.vadds(there, count), "uint32x64")
+                S.vscatter(raw, T.access_ptr(raws[0], "w", extent=C), place, inside)
+                S.vscatter(at, T.access_ptr(ats[0], "w", extent=C), place, inside)
+            S.vsts(state[COUNT], S.vdup(n + count, "int32"), dist="ONEPT_B32")
 
     @T.macro
     def reset(state):
@@ -198,43 +140,6 @@ def program(word: str, num_cores: int) -> Any:
             S.vsts(state[COUNT], S.vdup(0, "int32"), dist="ONEPT_B32")
             S.vsts(state[KEY], S.vdup(LOWEST, "int32"), dist="ONEPT_B32")
             S.vsts(state[LIMIT], S.vdup(0, "int32"), dist="ONEPT_B32")
-
-    @T.macro
-    def rank(raws, ats, raws_out, ats_out, n, inf, by_value):
-        # A candidate's place is how many come before it; n * n / 64 compares.
-        with T.SimdVF():
-            raw = S.alloc_local((1,), "int32")
-            at = S.alloc_local((1,), "int32")
-            key = S.alloc_local((1,), "int32")
-            place = S.alloc_local((1,), "int32")
-            full = S.pset(32, "PAT_ALL")
-            for i in T.serial(T.ceildiv(n, LANES)):
-                load(raws, ats, i, n, inf, raw, at, key)
-                place[0] = S.vdup(0, "int32")
-                for j in T.serial(n):
-                    other_at = S.vld(ats[j], dist="BRC_B32")
-                    before = S.vcmp(other_at, at[0], op="lt")
-                    if by_value:
-                        other = keys_of(S.vld(raws[j], dist="BRC_B32"), inf)
-                        above = S.vcmp(other, key[0], op="gt")
-                        equal = S.vcmp(other, key[0], op="eq")
-                        before = S.por(above, S.pand(equal, before, full), full)
-                    place[0] = S.vadd(place[0], S.vdup(1, "int32", mask=before))
-                inside = S.vcmps(S.vadds(S.vci(0, "int32"), i * LANES), n, op="lt")
-                spot = T.reinterpret(place[0], "uint32x64")
-                S.vscatter(raw[0], T.access_ptr(raws_out[0], "w", extent=K), spot, inside)
-                S.vscatter(at[0], T.access_ptr(ats_out[0], "w", extent=K), spot, inside)
-
-    @T.macro
-    def results(raws, ats, raws_out, ats_out, n, topk, index_fill, value_fill):
-        # Missing candidates become fill values.
-        with T.SimdVF():
-            for i in T.serial(T.ceildiv(topk, LANES)):
-                inside = S.vcmps(S.vadds(S.vci(0, "int32"), i * LANES), n, op="lt")
-                at = S.vld(ats[i * LANES])
-                S.vsts(ats_out[i * LANES], S.vsel(at, S.vdup(index_fill, "int32"), inside))
-                raw = S.vsel(S.vld(raws[i * LANES]), S.vdup(value_fill, "int32"), inside)
-                S.vsts(raws_out[i * LANES], raw)
 
     rows, stride, num_draws = T.dynamic("rows"), T.dynamic("stride"), T.dynamic("num_draws")
     row_len, jobs, topk = T.dynamic("row_len"), T.dynamic("jobs"), T.dynamic("topk")
@@ -259,7 +164,9 @@ def program(word: str, num_cores: int) -> Any:
             raws_out = T.alloc_shared((K,), "int32")
             ats_out = T.alloc_shared((K,), "int32")
             tile = T.alloc_shared((TILE,), word)
-            visit = T.alloc_shared((MAX_TILES,), "int32")
+            hits = T.alloc_shared((TILE,), W)
+            found = T.alloc_shared((32 // (4 if wide else 2),), W)
+            visit = T.alloc_shared((max_pages(word),), "int32")
             state = T.alloc_shared((LANES,), "int32")
             bounds = T.alloc_shared((8,), "int32")
             for r in T.serial(T.ceildiv(jobs - core, num_cores)):
@@ -277,7 +184,14 @@ def program(word: str, num_cores: int) -> Any:
                     if start < high:
                         width = T.min(TILE, row_len - start)
                         T.copy(src[row, start : start + width], tile[:width])
-                        filter_tile(tile, raws, ats, state, start, low, high, inf)
+                        key_t = state[KEY] if wide else T.max(state[KEY], -(1 << 15))
+                        find_hits(
+                            tile, hits, found, width, T.max(low - start, 0),
+                            T.min(high - start, TILE), key_t,
+                            T.max(T.min(state[LIMIT] - start, TILE), 0), inf,
+                        )  # fmt: skip
+                        n = T.Cast("int32", found[0])
+                        append(tile, hits, raws, ats, state, start, n, state[COUNT])
                     # After the last page, with more candidates than are wanted.
                     if state[COUNT] > T.if_then_else(e < entries - 1, most, topk):
                         keep_best(raws, ats, state, state[COUNT], topk, inf)
