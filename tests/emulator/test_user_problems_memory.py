@@ -3,6 +3,8 @@ tests are named after the class of input, and expect the right value or the find
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -10,7 +12,9 @@ pytest.importorskip("tilelang")
 
 from ascendkit.emulator import check
 from ascendkit.emulator.lowered import LoweredKernel, ascend_target
+from tests.emulator import edge_shapes
 from tests.emulator.kernels import gemm, memory
+from tilekernels.expand_to_fused import ascend as fused
 
 pytestmark = pytest.mark.emu
 UNCHECKED = {"tl.disable_safe_memory_legalize": True}
@@ -34,14 +38,14 @@ def test_rows_narrower_than_32_bytes_from_global_memory(m):
     # The same column as M bursts of 4 bytes, one after the other or in slots of 32 bytes.
     size = 4 * m
     one = next(row for row in kernel.kernel_source.splitlines() if "asc_copy_gm2ub_align(" in row)
-    for apart, found in ((4, {"AK-BURST-001"}), (32, set())):
+    # Slots of 32 bytes are legal; what the threads read between the blocks nobody wrote.
+    for apart, found in ((4, {"AK-BURST-001"}), (32, {"AK-UNINIT-003"})):
         rows = one.replace(f", 1, {size}, ", f", {m}, 4, ")
         rows = rows.replace(f"{size}, {size});", f"4, {apart});")
         y.zero_()
         result = check(kernel.kernel_source.replace(one, rows), x, y, grid=1)
-        narrow = [f for f in result.findings if f.code.startswith("AK-BURST")]
-        assert {f.code for f in narrow} == found
-        assert all("asc_copy_gm2ub_align" in f.here.text for f in narrow)
+        assert {f.code for f in result.findings} == found
+        assert all("asc_copy_gm2ub_align" in f.here.text for f in result.findings) == (apart == 4)
         assert apart == 4 or not torch.equal(y, x.expand(m, 64))
 
 
@@ -75,6 +79,28 @@ def test_lanes_of_an_aligned_width_past_the_extent(n):
     assert codes(lowered(memory.threads_to_the_end(n, 64, True)), x, storage[:n]) == []
 
 
+def test_random_edge_shapes_of_rows_scattered_to_fused_places(seed):
+    """TileKernels PR 20: widths next to alignments, no tokens, rows of padding; the whole count is
+    ``python -m tests.emulator.edge_shapes``."""
+    chosen = [s for _, s in zip(range(6), edge_shapes.shapes(seed, widths=2))]
+    for number, shape in enumerate([*chosen, replace(chosen[0], tokens=0, padding=5)]):
+        assert edge_shapes.wrong(shape, seed + number) == "", shape
+
+
+def test_random_edge_shapes_would_see_wrong_rows_and_a_row_too_many(monkeypatch):
+    shape = edge_shapes.Shape(17, 3, 1, 1)
+
+    def row_too_far(x, places, experts, *, out):
+        out.zero_()
+        out.as_strided(out.shape, out.stride(), out.storage_offset() + 17).zero_()
+
+    monkeypatch.setattr(fused, "run", lambda x, places, experts, *, out: out.zero_())
+    assert edge_shapes.wrong(shape, 1) == "wrong values"
+    monkeypatch.setattr(edge_shapes.torch, "equal", lambda a, b: True)
+    monkeypatch.setattr(fused, "run", row_too_far)
+    assert edge_shapes.wrong(shape, 1) == "bytes around the output changed"
+
+
 @pytest.mark.parametrize("k, width", [(96, 32), (96, 48)])
 def test_int8_slices_that_end_inside_a_block_of_32(k, width):
     """tilelang-ascend 1341: a slice of 48 is consumed as 64; what lies behind it is multiplied."""
@@ -83,8 +109,8 @@ def test_int8_slices_that_end_inside_a_block_of_32(k, width):
     b = (torch.arange(64 * k) % 11 - 5).to(torch.int8).view(64, k)
     c = torch.zeros(64, 64, dtype=torch.int32)
     want = a.int() @ b.int().T
-    assert codes(kernel, a, b, c) == []
-    # All bytes have been written there, so values alone tell: slices start inside a block, too.
+    # All bytes behind the slice have been written: it is their values that do not belong there.
+    assert codes(kernel, a, b, c) == ([] if width == 32 else ["AK-CUBE-004"])
     assert torch.equal(c, want) == (width == 32)
     # Loaded up to the last whole block only, the rest of L0B holds what nobody wrote.
     whole = kernel.kernel_source
