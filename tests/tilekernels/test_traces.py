@@ -21,9 +21,10 @@ OPS = [o for o in components()["tilekernels"].ops if o.has("reference") and trac
 
 
 def comparable(t: torch.Tensor) -> bool:
-    """Whether opcheck can compare it: no element, no NaN and no narrow float would be a test."""
-    narrow = t.is_floating_point() and t.itemsize == 1
-    return t.numel() > 0 and not narrow and not (t.is_floating_point() and bool(t.isnan().any()))
+    """Whether opcheck can compare it: elements, none narrow, none NaN or so large that sums are."""
+    if not t.is_floating_point():
+        return t.numel() > 0
+    return t.numel() > 0 and t.itemsize > 1 and bool(t.abs().max() < 1e6)
 
 
 def smallest(op: Op, seed: int) -> Case:
