@@ -7,9 +7,9 @@ pytest.importorskip("tilelang")
 from ascendkit.emulator import samples
 from ascendkit.emulator.__main__ import main
 from ascendkit.emulator.findings import fits, lint
-from ascendkit.emulator.lowered import ascend_target
+from ascendkit.emulator.lowered import LoweredKernel, ascend_target
 from tests.emulator.corpus import mixed, vector
-from tests.emulator.kernels import capacity
+from tests.emulator.kernels import capacity, memory
 
 NO_SCHEDULE = {"tl.enable_auto_schedule": False}
 COLUMNS, BLOCK, TRIPS = 151936, 8192, 19
@@ -140,3 +140,25 @@ def test_an_argument_of_a_factory_without_effect(tmp_path, capsys, monkeypatch):
     assert "AK-LINT-005" in said and "depth=3 (default 1)" in said and "tile=" not in said
     assert main(["lint", f"{path}:make", "tile=128", "depth=1"]) == 0
     assert "AK-LINT-005" not in capsys.readouterr().out
+
+
+def test_symbolic_length_of_a_copy_is_no_template_argument():
+    """tilelang-ascend 1321: a length known at run time was printed as a template argument."""
+    assert [f.code for f in lint.lint(memory.symbolic_copy(1024))] == []
+    text = LoweredKernel(memory.symbolic_copy(1024)).kernel_source
+    copy = next(row for row in text.splitlines() if "asc_copy_gm2ub_align(" in row)
+    call = "  int32_t segs = n + 1;\n  ascend_copy_to<segs, 1>(ub, x);"
+    (found,) = [f for f in lint.lint(text.replace(copy, call)) if f.code == "AK-LINT-003"]
+    assert (
+        "segs is known at run time only" in found.detail
+        and "ascend_copy_to<segs" in found.here.text
+    )
+
+
+def test_code_generated_for_another_chip_is_refused_before_it_runs():
+    """tilelang-ascend 1830: code for dav-2201 ran on a 950 and computed something else."""
+    text = LoweredKernel(memory.symbolic_copy(1024)).kernel_source
+    for mark in ("// bisheng --npu-arch=dav-2201\n", "// -DTILELANG_ARCH=dav-2201\n"):
+        (found,) = lint.lint(mark + text)
+        assert found.code == "AK-SOURCE-001" and found.severity == "error"
+        assert "2201" in found.detail and "3510" in found.detail

@@ -120,3 +120,17 @@ def sliced_product(k, width):
             T.copy(acc, c)
 
     return main
+
+
+def symbolic_copy(most):
+    """y[:n] = x[:n] for a length known at run time."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(x: T.Tensor((n,), "int32"), y: T.Tensor((n,), "int32")):
+        with T.Kernel(1):
+            ub = T.alloc_shared((most,), "int32")
+            T.copy(x[0 : T.min(n, most)], ub[0 : T.min(n, most)])
+            T.copy(ub[0 : T.min(n, most)], y[0 : T.min(n, most)])
+
+    return main
