@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator.errors import EmulatorError
-from ascendkit.emulator.findings import command, exits
+from ascendkit.emulator.findings import command, exits, tools
 
 EXAMPLE = """examples:
   python -m ascendkit.emulator run add.asc --grid 4 \\
@@ -17,6 +17,7 @@ EXAMPLE = """examples:
   python -m ascendkit.emulator check add.asc output=json --grid 4 --arg A=float32[4096]=randn ...
   python -m ascendkit.emulator fits examples.ascend_scale:scale rows=64 width=512 cores=8
   python -m ascendkit.emulator lint examples.ascend_scale:scale rows=64 width=512 cores=8
+  python -m ascendkit.emulator source examples.ascend_scale:scale rows=64 width=512 cores=8
   python -m ascendkit.emulator pages          write the generated pages
   python -m ascendkit.emulator names          compare the table with what TileLang can emit
   python -m ascendkit.emulator demo           two kernels, and what a mistake looks like
@@ -55,12 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("demo", help="two kernels, and what a mistake looks like")
     bench = commands.add_parser("bench", help="speed of the emulator on this host")
     bench.add_argument("--out", type=Path, help="append the figures to this JSON-lines file")
-    advise = commands.add_parser("advise", help="synchronisation that nothing in a launch needs")
-    advise.add_argument("file", type=Path, help="AscendC as TileLang generates it")
-    advise.add_argument("--grid", type=int, required=True, help="blocks to launch")
-    advise.add_argument("--kernel", help="which kernel, if the file has several")
-    advise.add_argument("--arg", action="append", default=[], metavar="[NAME=]VALUE", help="as run")
     command.add(commands)
+    tools.add(commands)
     args, rest = parser.parse_known_args(argv)
     # argparse takes positional arguments in one run only; key=value may stand anywhere.
     settings = [text for text in rest if "=" in text and not text.startswith("-")]
@@ -69,8 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if settings:
         args.settings = [*args.settings, *settings]
     todo = {"run": _run, "pages": _pages, "names": _names, "demo": _demo, "bench": _bench}
-    todo["advise"] = _advise
     todo |= {"check": command.check, "fits": command.fits, "lint": command.lint}
+    todo |= {"source": tools.source, "advise": tools.advise}
+    todo |= {"replay": tools.replay, "mutate": tools.mutate}
     try:
         return todo[args.command](args)
     except EmulatorError as error:
@@ -114,18 +112,6 @@ def _run(args: Any) -> int:
             args.save.mkdir(parents=True, exist_ok=True)
             numpy.save(args.save / f"{parameter.name}.npy", value.float().numpy())
     return command.told(kernel) if kernel.findings else 0
-
-
-def _advise(args: Any) -> int:
-    from ascendkit.emulator import advisor
-    from ascendkit.emulator.argument_text import parse
-    from ascendkit.emulator.kernel import EmulatedKernel
-
-    kernel = EmulatedKernel(args.file.read_text(), args.kernel)
-    values = parse(args.arg, kernel.kernel.parameters)
-    found = advisor.advise(kernel, *values, grid=args.grid)
-    print(advisor.report(kernel.text, found))
-    return exits.FINDINGS if found else exits.CLEAN
 
 
 def _pages(args: Any) -> int:

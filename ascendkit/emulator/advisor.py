@@ -86,7 +86,8 @@ def advise(
     """Which synchronisation of one launch is redundant.
 
     Args:
-        kernel_or_source, args, grid: as for ``run``; tensors keep their contents.
+        kernel_or_source, args, grid: as for ``run``, or a ``Repeated`` launch alone; tensors keep
+            their contents.
         replays: random legal orders whose outputs must not change either.
         more: ``cores`` and ``name``, as for ``run``.
 
@@ -94,7 +95,9 @@ def advise(
         ValueError: the kernel has findings as it is: cure those first.
         EmulatorError: the launch fails.
     """
-    launch = Repeated(kernel_or_source, args, grid=grid, **more)
+    launch = kernel_or_source
+    if not isinstance(launch, Repeated):
+        launch = Repeated(kernel_or_source, args, grid=grid, **more)
     wanted = launch.launch(check=True)
     before = _findings(launch)
     if before:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,24 +103,28 @@ def search(launch: Repeated, *, seeds: int = 100, mutate: Sequence[Mutant] = ())
     Raises:
         EmulatorError: the launch fails in program order.
     """
-    from ascendkit.emulator.errors import EmulatorError
-
     wanted = launch.launch(mutate=mutate)
     launch.restore()
     key, arguments = kernel_key(launch.text), arguments_key(launch.args)
+    found = None
     for seed in range(1, seeds + 1):
-        try:
-            got = launch.launch(replay=seed, mutate=mutate)
-        except EmulatorError as error:
-            effect = f"ends with {error.code}"
-        else:
-            if got == wanted:
-                continue
-            effect = _difference(wanted, got)
-        launch.restore()
-        return Schedule(seed, key, arguments, effect)
+        what = effect(wanted, partial(launch.launch, replay=seed, mutate=mutate))
+        if what:
+            found = Schedule(seed, key, arguments, what)
+            break
     launch.restore()
-    return None
+    return found
+
+
+def effect(wanted: Sequence[bytes], launch: Callable[[], Sequence[bytes]]) -> str:
+    """How a launch differs from one that left ``wanted``; empty: it does not."""
+    from ascendkit.emulator.errors import EmulatorError
+
+    try:
+        got = launch()
+    except EmulatorError as error:
+        return f"ends with {error.code}"
+    return "" if got == wanted else _difference(wanted, got)
 
 
 def _difference(wanted: Sequence[bytes], got: Sequence[bytes]) -> str:

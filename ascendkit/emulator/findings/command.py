@@ -23,64 +23,80 @@ OUTPUTS = ("table", "json", "html")
 def add(commands: Any) -> None:
     """Add the three commands to the parser of ``python -m ascendkit.emulator``."""
     check = commands.add_parser("check", help="launch one kernel with all judges")
-    _subject(check)
-    check.add_argument("--grid", type=int, help="blocks to launch (of a .asc file)")
-    check.add_argument("--kernel", help="which kernel, if the file has several")
-    check.add_argument("--cores", type=int, default=32, help="AI cores of the chip (default 32)")
+    subject(check)
+    launch(check)
     check.add_argument("--replays", type=int, default=0, help="further launches in random orders")
     check.add_argument("--timeout", type=float, default=60, help="seconds (default 60)")
-    check.add_argument("--seed", type=int, default=0, help="seed of randn and randint")
-    check.add_argument("--arg", action="append", default=[], metavar="[NAME=]VALUE", help="as run")
     for name, text in (
         ("fits", "what a kernel needs of each on-chip memory, without a run"),
         ("lint", "what is wrong with a kernel, without a run"),
     ):
-        _subject(commands.add_parser(name, help=text))
+        subject(commands.add_parser(name, help=text))
 
 
-def _subject(parser: argparse.ArgumentParser) -> None:
+def subject(parser: argparse.ArgumentParser) -> None:
+    """The kernel and the arguments of its factory."""
     parser.add_argument("subject", metavar="KERNEL", help="FILE.asc or module:function")
     parser.add_argument(
         "settings", nargs="*", metavar="key=value", help="factory arguments; output=table|json|html"
     )
 
 
+def launch(parser: argparse.ArgumentParser) -> None:
+    """What a launch needs."""
+    parser.add_argument("--grid", type=int, help="blocks to launch (of a .asc file)")
+    parser.add_argument("--kernel", help="which kernel, if the file has several")
+    parser.add_argument("--cores", type=int, default=32, help="AI cores of the chip (default 32)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of randn and randint")
+    parser.add_argument("--arg", action="append", default=[], metavar="[NAME=]VALUE", help="as run")
+
+
 def check(args: Any) -> int:
     """Run with judges; the exit code of the findings."""
+    from ascendkit.emulator.findings.checking import check as run
+
+    output, settings = settings_of(args.settings)
+    options = {"cores": args.cores, "replays": args.replays, "timeout_s": args.timeout}
+    if _is_source(args.subject) and not _readable(text := Path(args.subject).read_text()):
+        return _result(run(text, grid=0), output)
+    kernel, values, grid = launchable(args, settings)
+    result = run(kernel, *values, grid=grid, **options)
+    if result.run is not None and output == "table":
+        print(f"{result.run.kernel}: {result.run.grid} blocks, {result.run.seconds:.2f} s here")
+    return _result(result, output)
+
+
+def launchable(args: Any, settings: dict[str, Any]) -> tuple[Any, list[Any], int | None]:
+    """The kernel of a command line, its arguments and its grid.
+
+    Raises:
+        ValueError, TypeError: no such kernel, or arguments that do not fit.
+        SourceError: a text that is not AscendC.
+    """
     import torch
 
     from ascendkit.emulator.argument_text import parse
-    from ascendkit.emulator.findings.checking import check as run
     from ascendkit.emulator.kernel import EmulatedKernel
     from ascendkit.emulator.lowered import LoweredKernel
     from ascendkit.emulator.source import Parameter
 
     torch.manual_seed(args.seed)
-    output, settings = _settings(args.settings)
-    options = {"cores": args.cores, "replays": args.replays, "timeout_s": args.timeout}
     if _is_source(args.subject):
-        text = Path(args.subject).read_text()
-        if not _readable(text):
-            return _result(run(text, grid=0), output)
-        kernel = EmulatedKernel(text, args.kernel)
+        kernel = EmulatedKernel(Path(args.subject).read_text(), args.kernel)
         values = parse(args.arg, kernel.kernel.parameters)
         if args.grid is None:
             raise ValueError("--grid: wanted the number of blocks to launch")
-        result = run(kernel, *values, grid=args.grid, **options)
-    else:
-        lowered = LoweredKernel(load(args.subject, settings))
-        names = [Parameter(n, "", True) for n in lowered._names]
-        result = run(lowered, *parse(args.arg, names), grid=args.grid, **options)
-    if result.run is not None and output == "table":
-        print(f"{result.run.kernel}: {result.run.grid} blocks, {result.run.seconds:.2f} s here")
-    return _result(result, output)
+        return kernel, values, args.grid
+    lowered = LoweredKernel(load(args.subject, settings))
+    names = [Parameter(n, "", True) for n in lowered._names]
+    return lowered, parse(args.arg, names), args.grid
 
 
 def lint(args: Any) -> int:
     """Static findings; their exit code."""
     from ascendkit.emulator.findings.lint import lint as run
 
-    output, settings = _settings(args.settings)
+    output, settings = settings_of(args.settings)
     if _is_source(args.subject):
         return _print(run(Path(args.subject)), output)
     kernel, configs = load(args.subject, settings), _options(args.subject)
@@ -109,7 +125,7 @@ def fits(args: Any) -> int:
     from ascendkit.emulator.findings.fits import fits as run
     from ascendkit.emulator.findings.fits_source import of_source
 
-    output, settings = _settings(args.settings)
+    output, settings = settings_of(args.settings)
     if _is_source(args.subject):
         found = of_source(Path(args.subject).read_text())
     else:
@@ -192,7 +208,7 @@ def _readable(text: str) -> bool:
     return True
 
 
-def _settings(texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def settings_of(texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """``output=`` and the arguments of a factory."""
     found: dict[str, Any] = {}
     for text in texts:
