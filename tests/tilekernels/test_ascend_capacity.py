@@ -14,7 +14,7 @@ import pytest
 from ascendkit.op import Case
 from ascendkit.registry import op, ops
 from tilekernels.gating import ascend_gate
-from tilekernels.gating.cuda_gate import Gate
+from tilekernels.gating.gate import Gate
 from tilekernels.machine import MAX_WORDS
 from tilekernels.topk_gate.ascend import MAX_WIDE_EXPERTS
 

@@ -14,10 +14,10 @@ from ascendkit.hardware import UB_BYTES_SIMT
 from ascendkit.op import Support
 from tilekernels.gating import EPSILON, PRIME, SLOTS
 from tilekernels.gating.ascend_groups import group_macros
-from tilekernels.gating.ascend_random import draw_macro
 from tilekernels.gating.ascend_scoring import scoring_macros
 from tilekernels.gating.ascend_select import LANES, MAX_REGISTERS, registers_of, selection
-from tilekernels.gating.cuda_gate import Gate, limited
+from tilekernels.gating.gate import Gate, limited
+from tilekernels.gating.random_draw import draw_macro
 from tilekernels.gating.scoring import MAX_SUMMED
 from tilekernels.machine import BLOCK_BYTES, WARP, compile_ascend, padded, vector_cores
 
@@ -121,7 +121,7 @@ def prim_func(gate: Gate, num_cores: int) -> Any:
     num_groups, kept_groups = gate.groups
     per_group = E // num_groups
     g = group_macros(num_groups, per_group)
-    draw = draw_macro(slots) if has("random") else None
+    draw = draw_macro(T, slots, T.warp_reduce_min) if has("random") else None
     f32, i32 = "float32", "int32"
     N, step = T.dynamic("num_tokens, unmapped_stride")
 

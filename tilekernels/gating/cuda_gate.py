@@ -6,41 +6,19 @@ experts are computed again from the logits rather than kept: that costs a lane s
 instructions, and no shared memory.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 from tilekernels.gating import EPSILON, PRIME
-from tilekernels.gating.cuda_random import random_macros
 from tilekernels.gating.cuda_scoring import scoring_macros
 from tilekernels.gating.cuda_select import MAX_SCORES, PASSES, Plan, selection
+from tilekernels.gating.gate import Gate, limited
+from tilekernels.gating.random_draw import draw_macro
 from tilekernels.machine import WARP, compile_cuda
 
 MAX_EXPERTS = WARP * MAX_SCORES
 FEW_TOKENS = 2048
 """Up to here a whole warp a token, where a token has enough logits for it."""
-
-
-@dataclass(frozen=True)
-class Gate:
-    """What a program is built for.
-
-    Args:
-        options: which tensors are given: mask, bias, image, unmapped, fixed, physical, random,
-            scores.
-        groups: groups of experts, and how many of them a token may use; equal for no limit.
-        copies: columns of the physical map.
-        parallel: whether indices become those of a tensor-parallel rank.
-    """
-
-    num_experts: int
-    num_topk: int
-    shared: int
-    scoring: str
-    options: frozenset[str]
-    groups: tuple[int, int] = (1, 1)
-    copies: int = 1
-    parallel: bool = False
 
 
 def plan(gate: Gate, num_tokens: int) -> Plan:
@@ -53,11 +31,6 @@ def plan(gate: Gate, num_tokens: int) -> Plan:
     groups = -(-3 * gate.num_topk // (2 * lanes))
     capacity = gate.num_topk + (WARP if gate.num_topk <= half else 2 * WARP)
     return Plan(lanes, groups, next(fits, 1), 4, capacity)
-
-
-def limited(gate: Gate) -> bool:
-    """Whether a token may use some groups only."""
-    return gate.groups[0] != gate.groups[1]
 
 
 @lru_cache(maxsize=256)
@@ -79,9 +52,17 @@ def prim_func(gate: Gate, layout: Plan) -> Any:
     num_groups, kept_groups = gate.groups
     per_group = E // num_groups
     cut = limited(gate)
-    draw = random_macros(L, K + S).draw if has("random") else None
     N, step = T.dynamic("num_tokens"), T.dynamic("unmapped_stride")
     inf = T.infinity("float32")
+
+    @T.macro
+    def least_of(value):
+        found = T.alloc_var("int32", init=value)
+        for shift in s.shifts:
+            found = T.min(found, T.shfl_xor(found, shift))
+        return found
+
+    draw = draw_macro(T, K + S, least_of) if has("random") else None
 
     @T.macro
     def read(logits, row, x, first, col):

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from tilekernels.gating.cuda_gate import MAX_EXPERTS, Gate, kernel, plan
+from tilekernels.gating.cuda_gate import MAX_EXPERTS, kernel, plan
+from tilekernels.gating.gate import Gate
 from tilekernels.gating.scoring import MAX_SUMMED
 
 if TYPE_CHECKING:

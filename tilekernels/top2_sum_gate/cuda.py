@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
-from tilekernels.gating.cuda_gate import Gate, kernel, plan
+from tilekernels.gating.cuda_gate import kernel, plan
+from tilekernels.gating.gate import Gate
 from tilekernels.moe_topk_gate.cuda import supports as supports_shape
 
 if TYPE_CHECKING:

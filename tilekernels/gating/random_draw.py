@@ -1,6 +1,6 @@
-"""Distinct experts at random on NVIDIA GPUs: Philox and the order of ``routing.at_random``."""
+"""Distinct experts at random, in TileLang for every machine: the order of ``routing.at_random``."""
 
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
 from ascendkit.philox import MULTIPLIERS, ROUNDS, WEYL, WORD
@@ -9,11 +9,13 @@ from tilekernels.gating import SLOTS
 SETTLED = (1 << 31) - 1
 
 
-def random_macros(lanes: int, slots: int) -> Any:
-    """``draw(token, lane, ep_rank, num_experts, found, weight)``, a slot a lane."""
-    from tilelang import language as T
+def draw_macro(T: Any, slots: int, least_of: Callable[..., Any]) -> Any:
+    """``draw(token, lane, ep_rank, num_experts, found, weight)`` by Philox, a slot a lane.
 
-    shifts = tuple(1 << i for i in range(lanes.bit_length() - 1))
+    Args:
+        T: TileLang's language of the machine.
+        least_of: the minimum of an int32 over the lanes of a token.
+    """
 
     @T.macro
     def product(word, multiplier, parts):
@@ -43,19 +45,14 @@ def random_macros(lanes: int, slots: int) -> Any:
             words[1] = second[1]
             words[2] = first[0] ^ words[3] ^ T.uint32(r * WEYL[1] & WORD)
             words[3] = first[1]
-        weight[0] = T.ieee_add(
-            T.ieee_mul(T.cast(words[0], "float32"), T.float32(2.0**-32)), T.float32(2.0**-33)
-        )
+        # The product is exact, so that a fused multiply-add gives the same.
+        weight[0] = T.cast(words[0], "float32") * T.float32(2.0**-32) + T.float32(2.0**-33)
         if lane < slots:
             mine = T.cast(words[1] % T.cast(num_experts - lane, "uint32"), "int32")
         found[0] = -1
         for _ in T.serial(slots):
-            least = mine
-            for shift in shifts:
-                least = T.min(least, T.shfl_xor(least, shift))
-            place = T.if_then_else(mine == least, lane, SLOTS)
-            for shift in shifts:
-                place = T.min(place, T.shfl_xor(place, shift))
+            least = least_of(mine)
+            place = least_of(T.if_then_else(mine == least, lane, SLOTS))
             if lane == place:
                 found[0] = mine
                 mine = SETTLED
@@ -63,4 +60,4 @@ def random_macros(lanes: int, slots: int) -> Any:
                 if lane > place and mine >= least and mine != SETTLED:
                     mine = mine + 1
 
-    return SimpleNamespace(draw=draw)
+    return draw
