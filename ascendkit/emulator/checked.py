@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ascendkit.emulator import coverage, guards, verdicts
+from ascendkit.emulator import coverage, extents, guards, verdicts
 from ascendkit.emulator.device import Failure, Poison, Region
 from ascendkit.emulator.records import SPACES
 from ascendkit.emulator.verdicts import Candidate, RawFinding
@@ -79,7 +79,7 @@ class Checked:
         place = self.memory.original
         found = [replace(f, base=place(f.base)) if f.space == "GM" else f for f in found]
         seen = tuple(
-            Region(name, t.data_ptr(), guards.extent(t).end - t.data_ptr())
+            Region(name, t.data_ptr(), extents.extent(t).end - t.data_ptr())
             for _, name, t in self.arguments
         )
         return failure, tuple(sorted(found, key=_order)), (*self.extra, *seen)

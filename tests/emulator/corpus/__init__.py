@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 import torch
 
+from ascendkit.emulator import extents, lowered
 from ascendkit.emulator import fresh as unwritten
-from ascendkit.emulator import guards, lowered
 from ascendkit.emulator.kernel import EmulatedKernel
 from ascendkit.emulator.source import CUBE, VECTOR
 
@@ -61,7 +61,7 @@ class Launch:
         from tests.emulator.mutation.memory import Span
 
         return [
-            Span(a.data_ptr(), guards.extent(a).end - a.data_ptr())
+            Span(a.data_ptr(), extents.extent(a).end - a.data_ptr())
             for a, b in zip(self.args, self.before)
             if b is not None
         ]
