@@ -1,19 +1,21 @@
+// In the order of their needs.
+// clang-format off
 #include "gpu_model.h"
-
 #include "keys.cuh"
-#include "layout.cuh"
-#include "output.cuh"
-#include "produce.cuh"
 #include "row.cuh"
+#include "output.cuh"
+#include "layout.cuh"
+#include "produce.cuh"
 #include "search.cuh"
-#include "select.cuh"
 #include "stream.cuh"
+#include "select.cuh"
+// clang-format on
 
 using namespace ak;
 
 template <class F, int CLUSTER>
 void run(const Arguments& a, int grid, unsigned seed) {
-  using P = Layout<F, 64, 2, 2048, 9, CLUSTER>;
+  using P = Layout<F, 64, 4, 2048, 5, CLUSTER>;
   launch(grid, CLUSTER, P::THREADS + 32, sizeof(Shared<P>), seed,
          [&](void* shared) { select_rows<P>(shared, a); });
 }

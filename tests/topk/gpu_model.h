@@ -118,6 +118,10 @@ inline void barrier_init_done() {}
 inline void before_bulk_copy() {}
 inline void barrier_arrive(u64* b) { arrive(b, 0); }
 inline void barrier_arrive_expect(u64* b, int bytes) { arrive(b, bytes); }
+inline bool barrier_try(u64* b, u32 parity) {
+  yield();
+  return (arrivals.at(b).phase & 1) != parity;
+}
 inline void barrier_wait(u64* b, u32 parity) {
   wait_until([&] { return (arrivals.at(b).phase & 1) != parity; });
 }
@@ -153,8 +157,8 @@ void sync_first() {
   meet(blocks[now->block].consumers, COUNT, false);
 }
 template <int COUNT>
-bool sync_first_or(bool mine) {
-  return meet(blocks[now->block].consumers, COUNT, mine);
+bool sync_first_and(bool mine) {
+  return !meet(blocks[now->block].consumers, COUNT, !mine);
 }
 inline const u32* exchange(u32 mine) {
   Meeting& m = blocks[now->block].warps[now->tid / 32];
@@ -171,6 +175,7 @@ inline u32 __ballot_sync(u32, bool mine) {
   return votes;
 }
 inline bool __any_sync(u32, bool mine) { return __ballot_sync(0, mine) != 0; }
+inline bool __all_sync(u32, bool mine) { return __ballot_sync(0, mine) == ALL_LANES; }
 inline int __shfl_sync(u32, u32 mine, int from) { return (int)exchange(mine)[from & 31]; }
 inline u32 __shfl_up_sync(u32, u32 mine, int d) {
   const int lane = now->tid % 32;
@@ -209,6 +214,8 @@ inline u32 above_fp16(u32 x, u32 t) {
   return (above16(half(x >> 16), half(t >> 16)) ? 0xffff0000u : 0) |
          (above16(half(x & 0xffff), half(t & 0xffff)) ? 0xffffu : 0);
 }
+inline int hear(const int* p) { return *p; }
+inline void tell(int* p, int n) { *p = n; }
 inline int lane_of() { return threadIdx.x & 31; }
 inline u32 lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
 

@@ -29,13 +29,20 @@ AK_INLINE void barrier_arrive_expect(u64* b, int bytes) {
                "r"(bytes)
                : "memory");
 }
-AK_INLINE void barrier_wait(u64* b, u32 parity) {
+// One look, which may wait a little; true once the phase of that parity is over.
+AK_INLINE bool barrier_try(u64* b, u32 parity) {
+  u32 done;
   asm volatile(
       "{\n .reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      " @!done bra again;\n}" ::"r"(shared_address(b)),
-      "r"(parity)
+      " mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n selp.u32 %0, 1, 0, done;\n}"
+      : "=r"(done)
+      : "r"(shared_address(b)), "r"(parity)
       : "memory");
+  return done != 0;
+}
+AK_INLINE void barrier_wait(u64* b, u32 parity) {
+  while (!barrier_try(b, parity)) {
+  }
 }
 AK_INLINE void bulk_copy(void* to, const void* from, int bytes, u64* b) {
   asm volatile(
@@ -54,15 +61,15 @@ AK_INLINE void sync_first() {
   asm volatile("barrier.sync 1, %0;" ::"n"(COUNT) : "memory");
 }
 template <int COUNT>
-AK_INLINE bool sync_first_or(bool mine) {
-  u32 any;
+AK_INLINE bool sync_first_and(bool mine) {
+  u32 all;
   asm volatile(
-      "{\n .reg .pred mine, any;\n setp.ne.u32 mine, %1, 0;\n"
-      " barrier.red.or.pred any, 1, %2, mine;\n selp.u32 %0, 1, 0, any;\n}"
-      : "=r"(any)
+      "{\n .reg .pred mine, all;\n setp.ne.u32 mine, %1, 0;\n"
+      " barrier.red.and.pred all, 1, %2, mine;\n selp.u32 %0, 1, 0, all;\n}"
+      : "=r"(all)
       : "r"((u32)mine), "n"(COUNT)
       : "memory");
-  return any != 0;
+  return all != 0;
 }
 
 // Clusters: shared memory of other CTAs, and a barrier that only some threads of each take part in.
@@ -97,6 +104,10 @@ AK_INLINE u32 above_bf16(u32 x, u32 t) {
   return __hgtu2_mask(*(__nv_bfloat162*)&x, *(__nv_bfloat162*)&t);
 }
 AK_INLINE u32 above_fp16(u32 x, u32 t) { return __hgtu2_mask(*(__half2*)&x, *(__half2*)&t); }
+
+// A word in shared memory that others may change meanwhile.
+AK_INLINE int hear(const int* p) { return *(const volatile int*)p; }
+AK_INLINE void tell(int* p, int n) { *(volatile int*)p = n; }
 
 AK_INLINE int lane_of() { return threadIdx.x & 31; }
 AK_INLINE u32 lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }

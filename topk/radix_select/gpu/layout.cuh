@@ -14,8 +14,10 @@ struct Layout {
   static constexpr int PER = 16 / sizeof(Word);
   static constexpr int BLOCK = THREADS * VECTORS * PER;
   static constexpr int BYTES = THREADS * VECTORS * 16;
-  // Blocks held until the first threshold is known; the others load meanwhile.
-  static constexpr int WINDOW = STAGES > 7 ? 4 : (STAGES + 1) / 2;
+  // Blocks held until the first threshold is known, some 16,384 elements; the others load
+  // meanwhile.
+  static constexpr int HALF = (STAGES + 1) / 2, ENOUGH = 16384 / BLOCK;
+  static constexpr int WINDOW = ENOUGH < 1 ? 1 : ENOUGH < HALF ? ENOUGH : HALF;
 };
 
 template <class P>
@@ -29,7 +31,7 @@ struct Shared {
   int block[P::STAGES];
   u32 sums[32], found[4], floors[16];
   int counts[16];
-  int count, kept, ties;
+  int count, wanted, kept, ties;
 };
 
 }  // namespace ak

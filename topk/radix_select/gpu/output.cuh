@@ -79,6 +79,7 @@ AK_INLINE void write_one(const Arguments& a, const Bounds& b, int row, int i, u3
 template <class F, int THREADS>
 AK_INLINE void write_fill(const Arguments& a, int row, int n) {
   using Word = typename F::Word;
+#pragma unroll 1
   for (int i = n + threadIdx.x; i < a.topk; i += THREADS) {
     write_index(a, row, i, a.index_fill);
     if (a.flags & HAS_VALUES) {
@@ -91,6 +92,7 @@ AK_INLINE void write_fill(const Arguments& a, int row, int n) {
 template <class F, int THREADS>
 AK_INLINE void write_row(const typename F::Word* words, const u32* places, const Arguments& a,
                          const Bounds& b, int row, int n) {
+#pragma unroll 1
   for (int i = threadIdx.x; i < n; i += THREADS) write_one<F>(a, b, row, i, words[i], places[i]);
   write_fill<F, THREADS>(a, row, n);
 }
@@ -103,6 +105,7 @@ template <class F, int THREADS>
 AK_INLINE void write_trivial(const Arguments& a, const Bounds& b, int row) {
   const typename F::Word* in = (const typename F::Word*)a.input + b.origin;
   const int n = b.count();
+#pragma unroll 1
   for (int i = threadIdx.x; i < n; i += THREADS) {
     write_one<F>(a, b, row, i, a.flags & HAS_VALUES ? in[b.first + i] : 0, b.first + i);
   }

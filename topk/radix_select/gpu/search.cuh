@@ -120,6 +120,7 @@ struct Search {
 
   // Candidates that came since the last time go into the bins. Those below the base are left out.
   AK_INLINE void count_new(int n) {
+#pragma unroll 2
     for (int i = counted + tid; i < n; i += P::THREADS) {
       const u32 key = K::of(s.words[i]);
       if (key >= base) atomicAdd(&s.bins[min((key - base) >> fine, (u32)(BINS - 1))], 1u);
@@ -139,12 +140,14 @@ struct Search {
   // `few` are undecided. Bins of a narrower range each time; equal keys by their places.
   template <bool TOGETHER>
   AK_INLINE void narrow(Range& r, int n, int k, int spare, int few) {
+#pragma unroll 1
     while (r.above + r.inside - k > spare && r.inside > few) {
       const bool by_place = r.lo == r.hi;
       const u32 start = by_place ? r.plo : r.lo, width = by_place ? r.phi - r.plo : r.hi - r.lo;
       const int step = max(32 - __clz(width) - LOG_BINS, 0);
       clear_bins();
       sync();
+#pragma unroll 1
       for (int i = tid; i < n; i += P::THREADS) {
         const u32 key = K::of(s.words[i]);
         const u32 x = (by_place ? LAST_PLACE - s.places[i] : key) - start;
@@ -168,11 +171,9 @@ struct Search {
     return key > r.lo || (key == r.lo && LAST_PLACE - place >= r.plo);
   }
 
-  // Hands what reaches the range to emit(number, word, place), numbers from 0 on. Where `exact`, of
-  // those inside the range only the best k - above. IN_PLACE: emit stores at that number among the
-  // candidates.
-  template <bool IN_PLACE, class Emit>
-  AK_INLINE void take(const Range& r, int n, int k, bool exact, Emit emit) {
+  // What reaches the range moves to the front of the n candidates. Where `exact`, of those inside
+  // the range only the best k - above.
+  AK_INLINE void take(const Range& r, int n, int k, bool exact) {
     exact = exact && r.above + r.inside > k;
     u32* keys = s.bins;  // of undecided candidates; the bins are done with
     u32* places = s.bins + FEW;
@@ -180,6 +181,7 @@ struct Search {
     if (tid == 0) s.kept = 0, s.ties = 0;
     sync();
     constexpr int Q = 4;
+#pragma unroll 1
     for (int c = 0; c < n; c += Q * P::THREADS) {
       Word word[Q];
       u32 place[Q], votes[Q];
@@ -200,7 +202,7 @@ struct Search {
         }
         votes[q] = __ballot_sync(ALL_LANES, stays);
       }
-      if (IN_PLACE) sync();  // All have read; what is written lies at or before what has been read.
+      sync();  // All have read; what is written lies at or before what has been read.
       int to = 0;
       if (lane_of() == 0) {
         int all = 0;
@@ -212,13 +214,14 @@ struct Search {
 #pragma unroll
       for (int q = 0; q < Q; ++q) {
         if (votes[q] >> lane_of() & 1)
-          emit(to + __popc(votes[q] & lanes_below()), word[q], place[q]);
+          store(to + __popc(votes[q] & lanes_below()), word[q], place[q]);
         to += __popc(votes[q]);
       }
     }
     sync();
     if (exact) {
       // A warp ranks a candidate at a time: how many are ahead of it?
+#pragma unroll 1
       for (int c = tid / 32; c < r.inside; c += P::THREADS / 32) {
         const u32 key = keys[c], place = places[c];
         int ahead = 0;
@@ -227,10 +230,15 @@ struct Search {
               j < r.inside && (keys[j] > key || (keys[j] == key && places[j] < place));
           ahead += __popc(__ballot_sync(ALL_LANES, mine));
         }
-        if (lane_of() == 0 && ahead < k - r.above) emit(r.above + ahead, (Word)words[c], place);
+        if (lane_of() == 0 && ahead < k - r.above) store(r.above + ahead, (Word)words[c], place);
       }
       sync();
     }
+  }
+
+  AK_INLINE void store(int to, Word word, u32 place) {
+    s.words[to] = word;
+    s.places[to] = place;
   }
 };
 
