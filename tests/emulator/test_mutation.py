@@ -27,7 +27,7 @@ def test_mutants_of_one_kernel_a_family(name):
     assert max(o.seconds for o in found if o.verdict == mutation.REPORTED) < 1.5
 
 
-@pytest.mark.parametrize("name", ["softmax_rows", "gemm_l0", "bias_relu", "histogram"])
+@pytest.mark.parametrize("name", ["softmax_rows", "gemm_l0", "histogram"])
 def test_mutants_of_data_of_one_kernel_a_family(name):
     (launch,) = mutation.corpus([name], peers=False)
     base = data.prepare(launch, mutation.correct(launch).trace)
