@@ -1,8 +1,4 @@
-"""topk on NVIDIA GPUs: what to launch for a shape, and the launch.
-
-A CTA streams rows past a threshold and keeps what passes in shared memory; where rows are fewer
-than SMs, a cluster of CTAs shares a row. See docs/topk.md; the kernel is in gpu/.
-"""
+"""topk on NVIDIA GPUs: what to launch for a shape, and the launch. See docs/topk.md."""
 
 from __future__ import annotations
 
@@ -11,36 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
 from topk.radix_select import cuda_format as formats
-from topk.radix_select import visit
-from topk.radix_select.cuda_format import FORMATS, Layout
+from topk.radix_select import cuda_stream, visit
 from topk.radix_select.cuda_program import program
-from topk.radix_select.cuda_source import streaming
+from topk.radix_select.cuda_stream import Layout
 
 if TYPE_CHECKING:
     import torch
 
 MAX_ROW = 1 << 23
 """Places have 24 bits, and a row may start up to seven elements behind a 16-byte boundary."""
-CAPACITIES = ((512, 3072), (2048, 4096), (4096, 8192))
-"""(largest topk, candidates in shared memory)."""
-MIN_STAGES = 4
-"""Blocks a ring should hold: as many as are looked at before the first threshold, and more."""
-MIN_SHARE = 1 << 16
-"""Bytes of a row below which another CTA costs more than it saves."""
-MAX_CLUSTER = 8
-"""CTAs of a cluster on every GPU that has clusters."""
 
 
 def plan(rows: int, row_len: int, topk: int, element_bytes: int, num_sms: int = 132) -> Layout:
-    """The launch for a shape; measured on an H200 (docs/topk.md)."""
-    capacity = next(c for most, c in CAPACITIES if topk <= most)
-    if rows > num_sms:
-        large = Layout(256, 4, capacity, 1, 2)
-        return (
-            large if large.stages(element_bytes) >= MIN_STAGES else Layout(256, 2, capacity, 1, 2)
-        )
-    shares = min(num_sms // max(rows, 1), row_len * element_bytes // MIN_SHARE, MAX_CLUSTER)
-    return Layout(512, 2, capacity, 1 << max(shares, 1).bit_length() - 1, 1)
+    """The kernel and its layout for a shape; measured on an H200 (docs/topk.md)."""
+    return cuda_stream.layout(rows, row_len, topk, element_bytes, num_sms)
 
 
 def supports(case: Case) -> Support:
@@ -116,26 +96,21 @@ def run(
     )  # fmt: skip
     sms = _num_sms(input.device.index)
     layout = layout or plan(rows, row_len, topk, size, sms)
-    ctas = min(rows, layout.residents * sms) if layout.cluster == 1 else rows * layout.cluster
-    kernel(str(input.dtype).removeprefix("torch."), layout)(*tensors, ctas, *numbers)
+    made = kernel(str(input.dtype).removeprefix("torch."), layout)
+    made(*tensors, layout.ctas(rows, sms), *numbers)
 
 
 @lru_cache(maxsize=64)
 def kernel(dtype: str, layout: Layout, arch: str = "") -> Any:
-    """The compiled streaming kernel; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
-    size = FORMATS[dtype][1]
-    made = program(
-        size, layout.threads + 32, layout.cluster, layout.residents, layout.shared_bytes(size),
-        streaming(dtype, layout),
-    )  # fmt: skip
-    return build(made, arch)
-
-
-def build(made: Any, arch: str = "") -> Any:
-    """Compile a program of cuda_program.py."""
+    """The compiled kernel; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
     import tilelang
     from tilelang import PassConfigKey as Key
 
+    size = formats.FORMATS[dtype][1]
+    made = program(
+        size, layout.threads, layout.cluster, layout.residents, layout.shared_bytes(size),
+        layout.source(dtype),
+    )  # fmt: skip
     target = {"kind": "cuda", "arch": arch} if arch else "cuda"
     # The program is one call: there is nothing to place barriers in, nor to split by warps.
     without = (Key.TL_DISABLE_THREAD_STORAGE_SYNC, Key.TL_DISABLE_WARP_SPECIALIZED)
@@ -153,7 +128,7 @@ def _draws(device: str) -> torch.Tensor:
     """Random orders, up to the longest row in the smallest blocks."""
     import torch
 
-    most = 1 << (MAX_ROW // (256 * 2 * 16 // 4)).bit_length()
+    most = 1 << (MAX_ROW // cuda_stream.SMALLEST_BLOCK).bit_length()
     return torch.from_numpy(visit.process_table(most)).to(device)
 
 

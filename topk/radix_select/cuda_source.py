@@ -9,12 +9,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from topk.radix_select.cuda_format import FORMATS, Layout
-
 HERE = Path(__file__).parent / "gpu"
 SHARED = ("device", "keys", "row", "output")
 """What every kernel of topk includes."""
-STREAM = ("layout", "produce", "search", "stream", "select")
 
 ENTRY = """
 __device__ __forceinline__ void ak_select(
@@ -36,14 +33,3 @@ __device__ __forceinline__ void ak_select(
 def files(*names: str) -> str:
     """Files of gpu/, one after another."""
     return "\n".join((HERE / f"{name}.cuh").read_text() for name in names)
-
-
-def streaming(dtype: str, layout: Layout) -> str:
-    """All of the streaming kernel for a dtype and a layout."""
-    name, size = FORMATS[dtype]
-    kind = (
-        f"ak::Layout<ak::{name}, {layout.threads}, {layout.vectors}, {layout.capacity}, "
-        f"{layout.stages(size)}, {layout.cluster}>"
-    )
-    fits = f"static_assert(sizeof(ak::Shared<{kind}>) <= {layout.shared_bytes(size)});\n"
-    return files(*SHARED, *STREAM) + fits + ENTRY.replace("CALL", f"ak::select_rows<{kind}>")
