@@ -13,7 +13,7 @@ import pytest
 
 from ascendkit.op import Case
 from ascendkit.registry import op, ops
-from tilekernels.gating import ascend_gate
+from tilekernels.gating import ascend_gate, ascend_program
 from tilekernels.gating.gate import Gate
 from tilekernels.machine import MAX_WORDS
 from tilekernels.topk_gate.ascend import MAX_WIDE_EXPERTS
@@ -33,7 +33,7 @@ def program(name: str, *args: Any, maker: str = "prim_func", file: str = "ascend
 
 def gate(**others: Any) -> Callable[[], Any]:
     """A gate with every option its op has, at the most experts and slots."""
-    return lambda: ascend_gate.prim_func(
+    return lambda: ascend_program.prim_func(
         Gate(MAX_EXPERTS, 30, 2, "softmax", copies=3, **others), CORES
     )
 
