@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator.errors import EmulatorError
-from ascendkit.emulator.findings import command, exits, tools
+from ascendkit.emulator.findings import command, exits, printing, tools
 
 EXAMPLE = """examples:
   python -m ascendkit.emulator run add.asc --grid 4 \\
@@ -111,7 +111,7 @@ def _run(args: Any) -> int:
 
             args.save.mkdir(parents=True, exist_ok=True)
             numpy.save(args.save / f"{parameter.name}.npy", value.float().numpy())
-    return command.told(kernel) if kernel.findings else 0
+    return printing.told(kernel) if kernel.findings else 0
 
 
 def _pages(args: Any) -> int:

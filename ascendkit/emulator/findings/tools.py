@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ascendkit.emulator.findings import command, exits
+from ascendkit.emulator.findings import command, exits, loading
 
 
 def add(commands: Any) -> None:
@@ -31,8 +31,8 @@ def source(args: Any) -> int:
     """Print the generated text."""
     from ascendkit.emulator.lowered import lower
 
-    _, settings = command.settings_of(args.settings)
-    print(lower(command.load(args.subject, settings))["source"], end="")
+    _, settings = loading.settings_of(args.settings)
+    print(lower(loading.load(args.subject, settings))["source"], end="")
     return exits.CLEAN
 
 
@@ -104,8 +104,8 @@ def mutate(args: Any) -> int:
 def _repeated(args: argparse.Namespace) -> Any:
     from ascendkit.emulator.repeat import Repeated
 
-    output, settings = command.settings_of(args.settings)
+    output, settings = loading.settings_of(args.settings)
     if output != "table":
         raise ValueError(f"output: got {output}, wanted table: {args.command} prints text")
-    kernel, values, grid = command.launchable(args, settings)
+    kernel, values, grid = loading.launchable(args, settings)
     return Repeated(kernel, values, grid=grid, cores=args.cores)
