@@ -62,12 +62,12 @@ inline u32 warp_sum(u32 n) {
 }  // namespace ak
 
 #include "keys.cuh"
-#include "row.cuh"
 #include "output.cuh"
+#include "resident.cuh"
 #include "resident_layout.cuh"
 #include "resident_load.cuh"
 #include "resident_pivot.cuh"
-#include "resident.cuh"
+#include "row.cuh"
 
 using namespace ak;
 

@@ -34,8 +34,10 @@ struct Selection {
   AK_INLINE void narrow(Loader<P>& loader, int k, u32 floor) {
     int step = floor ? P::FINE : P::COARSE;
     lo = floor;
+    bool beyond = P::WINDOWED && floor && hi - lo >= P::WINDOW;
     for (int turn = 0;; ++turn) {
-      loader.count(s.bins(P::CLUSTER > 1 ? turn & 1 : 0), lo, hi, step);
+      const u32 top = beyond ? lo + (P::WINDOW - 1) : hi;
+      loader.count(s.bins(P::CLUSTER > 1 ? turn & 1 : 0), lo, top, step, beyond);
       const u32 aim = (u32)(k - above);
       Pivot f;
       if constexpr (P::CLUSTER > 1) {
@@ -44,13 +46,18 @@ struct Selection {
         f = find.local([&](int) { return aim; });
       }
       if (f.total < (int)aim) {  // the sample promised too much
-        lo = 0, step = P::COARSE;
+        lo = 0, step = P::COARSE, beyond = false;
         continue;
       }
       above += f.above, above_before += f.above_before;
       inside = f.inside, inside_before = f.inside_before;
-      lo += (u32)f.bin << step;
-      if (f.bin < P::BINS - 1) hi = lo + min(hi - lo, (1u << step) - 1);
+      if (beyond && f.bin == P::BINS - 1) {
+        lo = top + 1;
+      } else {
+        lo += (u32)f.bin << step;
+        if (f.bin < P::BINS - 1) hi = lo + min(top - lo, (1u << step) - 1);
+      }
+      beyond = false;
       if (lo == hi || above + inside == k) return;
       step = max(32 - __clz(hi - lo) - P::LOG_BINS, 0);
     }
@@ -60,7 +67,7 @@ struct Selection {
   // and in `base` how many the CTAs before this one have.
   AK_INLINE int collect(const Loader<P>& loader, int need, int& base) {
     const bool cut = need < inside;  // of the elements at `lo`, only the first `need` are taken
-    const u32 low = K::limit(lo), next = K::limit(lo + 1);
+    const u32 low = K::limit(lo), higher = K::limit(lo + 1);
     u32 sure[P::PACKS], tied[P::PACKS], mine = 0;
 #pragma unroll
     for (int p = 0; p < P::PACKS; ++p) {
@@ -68,7 +75,7 @@ struct Selection {
       if (p * P::PACK >= h.each) continue;
       u32 reach, more;
       if (cut) {
-        loader.template hits<true>(p, low, next, reach, more);
+        loader.template hits<true>(p, low, higher, reach, more);
       } else {
         loader.template hits<false>(p, low, 0, reach, more);
       }
@@ -185,7 +192,7 @@ AK_INLINE void select_resident(void* shared, const Arguments& a) {
   Finder<P> find{s, part};
   if constexpr (P::CLUSTER > 1) cluster_arrive();
 #pragma unroll
-  for (int set = 0; set < P::SETS; ++set) find.clear(set, 0);
+  for (int set = 0; set < P::SETS; ++set) find.clear(set);
   launch_wait();
   const Bounds b = bounds_of<typename P::F>(a, row);
   if (trivial(a, b)) {

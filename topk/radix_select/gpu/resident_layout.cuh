@@ -8,9 +8,13 @@ struct Piece {
   using Word = typename F::Word;
   static constexpr int THREADS = THREADS_, TOPK = TOPK_, CLUSTER = CLUSTER_;
   static constexpr int LOG_BINS = LOG_BINS_, BINS = 1 << LOG_BINS, WARPS = THREADS / 32;
-  // Keys of a bin, and their log2, in the highest digit and in the first one above a floor, which
-  // is near the k-th best: half a binade, or single keys.
+  // Log2 of the keys of a bin: in the highest digit, and in the first one above a floor, which is
+  // near the k-th best.
   static constexpr int COARSE = F::BITS - LOG_BINS, FINE = F::BITS == 32 ? 22 - LOG_BINS : 0;
+  // Keys above a floor that are told apart at first, where those above them are left out: the last
+  // bin of a 16-bit type takes them one by one, as there are few.
+  static constexpr bool WINDOWED = F::BITS == 32;
+  static constexpr u32 WINDOW = (u32)(BINS - 1) << FINE;
   // A word of hits stands for 32 elements, PACK vectors of 16 bytes.
   static constexpr int PER = 16 / sizeof(Word), PACK = 32 / PER;
   // A row may begin behind a boundary of 16 bytes.
@@ -34,6 +38,7 @@ struct Resident {
   uint4 row[P::VECTORS];
   uint4 room[P::ROOM / 16];
   u32 groups[2][P::CLUSTER > 1 ? P::CLUSTER : 1][32];
+  uint2 peers[P::CLUSTER > 1 ? P::CLUSTER : 1][32];
   u32 sums[32];
   Pivot found;
   u64 ranked[P::CLUSTER > 1 ? P::TOPK : 1];

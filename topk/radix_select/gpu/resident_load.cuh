@@ -80,17 +80,24 @@ struct Loader {
     }
   }
 
-  // Hits among this thread's elements 32p to 32p+31, in the bits of `passing`: m not at most `limit`
-  // and, where there are two limits, n not at most `other`.
+  // Hits among this thread's elements 32p to 32p+31, in the bits of `passing`: m not at most
+  // `limit` and, where there are two limits, n not at most `other`.
   template <bool TWO>
   AK_INLINE void hits(int p, u32 limit, u32 other, u32& m, u32& n) const {
+    const int at = p * P::PACK, j = h.mine() + at;
     m = n = 0;
+    if (at + P::PACK <= h.each && j + P::PACK <= h.count) {
+      uint4 x[P::PACK];
+#pragma unroll
+      for (int v = 0; v < P::PACK; ++v) x[v] = s.row[slot_of(j + v)];
+      m = passing<F, P::PACK>(x, limit);
+      if (TWO) n = passing<F, P::PACK>(x, other);
+      return;
+    }
 #pragma unroll
     for (int v = 0; v < P::PACK; ++v) {
-      const int at = p * P::PACK + v, j = h.mine() + at;
-      if (at >= h.each) break;
-      if (j >= h.count) continue;
-      const uint4 x[1] = {s.row[slot_of(j)]};
+      if (at + v >= h.each || j + v >= h.count) break;
+      const uint4 x[1] = {s.row[slot_of(j + v)]};
       m |= passing<F, 1>(x, limit) << (4 * v);
       if (TWO) n |= passing<F, 1>(x, other) << (4 * v);
     }
@@ -101,30 +108,72 @@ struct Loader {
     return ((const Word*)&s.row[slot_of(h.mine() + e / P::PER)])[e % P::PER];
   }
 
-  // Counts keys lo to hi into bins of 2^step keys; the last bin takes what is beyond it.
-  AK_INLINE void count(u32* bins, u32 lo, u32 hi, int step) {
+  AK_INLINE void count_one(u32 bits, u32* bins, u32 lo, int step) const {
+    const u32 bin = (K::of(bits) - lo) >> step;
+    atomicAdd(&bins[P::WINDOWED ? bin : min(bin, (u32)P::BINS - 1)], 1u);
+  }
+
+  // One vector, and its hits: no loop, so nothing waits for anything.
+  AK_INLINE void count_hits(const uint4& x, u32 m, u32* bins, u32 lo, int step) const {
+    const u32 w[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int e = 0; e < P::PER / 4; ++e) {
+        const u32 bits = P::PER == 8 ? w[i] >> (16 * e) & 0xffffu : w[i];
+        if (m >> (i + 16 * e) & 1) count_one(bits, bins, lo, step);
+      }
+    }
+  }
+
+  // Bits of `passing`; in a cluster, which has its SMs for itself, two by two, so that two loads
+  // are under way.
+  AK_INLINE void count_word(int p, u32 m, u32* bins, u32 lo, int step) const {
+    constexpr bool PAIRS = P::CLUSTER > 1;
+    u32 m0 = PAIRS ? m & 0xffffu : m, m1 = PAIRS ? m >> 16 : 0;
+    while (m0 | m1) {
+      const int j0 = __ffs(m0) - 1, j1 = __ffs(m1) - 1;
+      u32 x0 = 0, x1 = 0;
+      if (m0) x0 = element(p * 32 + (F::BITS == 16 ? (j0 & 15) * 2 + (j0 >> 4) : j0));
+      if (m1) x1 = element(p * 32 + (F::BITS == 16 ? j1 * 2 + 1 : j1 + 16));
+      if (m0) count_one(x0, bins, lo, step);
+      if (m1) count_one(x1, bins, lo, step);
+      m0 &= m0 - 1, m1 &= m1 - 1;
+    }
+  }
+
+  // Counts keys lo to hi into bins of 2^step keys; the last bin takes what is beyond it, and, if
+  // `beyond`, what is above hi.
+  AK_INLINE void count(u32* bins, u32 lo, u32 hi, int step, bool beyond) {
     const bool capped = hi < K::NAN_;
     const u32 low = K::limit(lo), high = K::limit(capped ? hi + 1 : hi);
+    u32 above = 0;
     if (lo == 0 && !capped) {
       for (int j = threadIdx.x; j < h.count; j += P::THREADS) {
         count_vector(s.row[slot_of(j)], bins, 4);  // the highest digit
       }
+    } else if (h.each == 1) {
+      if (h.mine() < h.count) {
+        const uint4 x[1] = {s.row[slot_of(h.mine())]};
+        const u32 over = capped ? passing<F, 1>(x, high) : 0;
+        count_hits(x[0], passing<F, 1>(x, low) & ~over, bins, lo, step);
+        above = (u32)__popc(over);
+      }
     } else {
       for (int p = 0; p * P::PACK < h.each; ++p) {
-        u32 m, over;
+        u32 m, over = 0;
         if (capped) {
           hits<true>(p, low, high, m, over);
-          m &= ~over;
         } else {
           hits<false>(p, low, 0, m, over);
         }
-        for (; m; m &= m - 1) {
-          const int j = __ffs(m) - 1;
-          const int e = p * 32 + (F::BITS == 16 ? (j & 15) * 2 + (j >> 4) : j);
-          const u32 bin = (K::of(element(e)) - lo) >> step;
-          atomicAdd(&bins[min(bin, (u32)P::BINS - 1)], 1u);
-        }
+        above += (u32)__popc(over);
+        count_word(p, m & ~over, bins, lo, step);
       }
+    }
+    if (beyond) {
+      above = warp_sum(above);
+      if (lane_of() == 0 && above) atomicAdd(&bins[P::BINS - 1], above);
     }
     // What stands before the row's first element is no candidate, and was counted as -inf. What
     // stands behind its last one loses to all -inf there are, by its place.

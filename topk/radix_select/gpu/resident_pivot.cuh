@@ -10,11 +10,9 @@ struct Finder {
   AK_INLINE static int lane() { return lane_of(); }
   AK_INLINE static int warp() { return threadIdx.x / 32; }
 
-  AK_INLINE void clear(int set, int first) {
+  AK_INLINE void clear(int set) {
     uint4* bins = (uint4*)s.bins(set);
-    for (int i = (int)threadIdx.x - first; i < P::BINS / 4; i += P::THREADS - first) {
-      if (i >= 0) bins[i] = make_uint4(0, 0, 0, 0);
-    }
+    for (int i = threadIdx.x; i < P::BINS / 4; i += P::THREADS) bins[i] = make_uint4(0, 0, 0, 0);
   }
 
   // Sum over the lanes up to this one.
@@ -85,7 +83,7 @@ struct Finder {
   }
 
   // The same over a cluster, digit after digit (`turn`): sums of groups of bins go to all CTAs;
-  // behind the barrier, a warp of each reads its peers' bins of the group of the k-th best.
+  // behind the barrier, each warp fetches a peer's bins of the group of the k-th best.
   AK_INLINE Pivot together(int turn, u32 k) {
     constexpr int GROUP = P::BINS / 32;
     static_assert(GROUP == 64 || P::CLUSTER == 1);
@@ -94,49 +92,51 @@ struct Finder {
     for (int g = warp(); g < 32; g += P::WARPS) {
       const u32* bins = s.bins(set) + (31 - g) * GROUP;
       const u32 sum = warp_sum(bins[lane()] + bins[lane() + 32]);
-      if (lane() < P::CLUSTER) *of_peer(&s.groups[set][part][g], lane()) = sum;
+      if (lane() == 0) s.sums[g] = sum;
+    }
+    sync();
+    // A peer gets them in one store of a warp: single words to many peers are far slower.
+    for (int c = warp(); c < P::CLUSTER; c += P::WARPS) {
+      *of_peer(&s.groups[set][part][lane()], c) = s.sums[lane()];
     }
     cluster_arrive();
     cluster_wait();
-    if (warp() == 0) {
-      u32 all = 0, before = 0;
+    u32 all = 0, before = 0;
 #pragma unroll
-      for (int c = 0; c < P::CLUSTER; ++c) {
-        const u32 n = s.groups[set][c][lane()];
-        all += n;
-        if (c < part) before += n;
-      }
-      const u32 up_to = running(all), total = __shfl_sync(ALL_LANES, up_to, 31);
-      const u32 votes = __ballot_sync(ALL_LANES, up_to >= k);
-      Pivot f = {0, 0, 0, (int)total, 0, 0};
-      if (votes) {
-        const int g = __ffs(votes) - 1;
-        f.above = __shfl_sync(ALL_LANES, up_to - all, g);
-        f.above_before = warp_sum(lane() < g ? before : 0);
-        in_group(f, s.bins(set), g, k);
-      }
-      if (lane() == 0) s.found = f;
-    } else {
-      clear(set ^ 1, 32);
+    for (int c = 0; c < P::CLUSTER; ++c) {
+      const u32 n = s.groups[set][c][lane()];
+      all += n;
+      if (c < part) before += n;
     }
+    const u32 up_to = running(all);
+    Pivot f = {0, 0, 0, (int)__shfl_sync(ALL_LANES, up_to, 31), 0, 0};
+    const u32 votes = __ballot_sync(ALL_LANES, up_to >= k);
+    const int g = votes ? __ffs(votes) - 1 : 31;
+    // Two bins a lane, higher ones in lower lanes.
+    const int low = (31 - g) * GROUP + 62 - 2 * lane();
+    for (int c = warp(); c < P::CLUSTER; c += P::WARPS) {
+      s.peers[c][lane()] = *of_peer((uint2*)(s.bins(set) + low), c);
+    }
+    clear(set ^ 1);
     sync();
-    return s.found;
+    f.above = __shfl_sync(ALL_LANES, up_to - all, g);
+    f.above_before = warp_sum(lane() < g ? before : 0);
+    in_group(f, low, k);
+    return f;
   }
 
-  AK_INLINE void in_group(Pivot& f, u32* bins, int g, u32 k) {
-    // Two bins a lane, higher ones in lower lanes.
-    const int low = (31 - g) * 64 + 62 - 2 * lane();
+  AK_INLINE void in_group(Pivot& f, int low, u32 k) const {
     uint2 all = make_uint2(0, 0), before = make_uint2(0, 0);
 #pragma unroll
     for (int c = 0; c < P::CLUSTER; ++c) {
-      const uint2 n = *of_peer((uint2*)(bins + low), c);
+      const uint2 n = s.peers[c][lane()];
       all.x += n.x, all.y += n.y;
       if (c < part) before.x += n.x, before.y += n.y;
     }
     const u32 sum = all.x + all.y, over = (u32)f.above + running(sum) - sum;
     const bool upper = over + all.y >= k;
     const u32 votes = __ballot_sync(ALL_LANES, over < k && over + sum >= k);
-    const int at = __ffs(votes) - 1;
+    const int at = votes ? __ffs(votes) - 1 : 0;
     f.bin = __shfl_sync(ALL_LANES, low + upper, at);
     f.above = __shfl_sync(ALL_LANES, upper ? over : over + all.y, at);
     f.inside = __shfl_sync(ALL_LANES, upper ? all.y : all.x, at);
