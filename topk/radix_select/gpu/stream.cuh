@@ -40,7 +40,7 @@ struct Stream {
   }
 
   // A rank that `mean` of a larger set's best are not beyond, but for `z` standard deviations.
-  AK_INLINE static int rank_of(float mean, float z) { return (int)(mean + z * sqrtf(mean)) + 2; }
+  AK_INLINE static int rank_of(float mean, float z) { return (int)(mean + z * sqrtf(mean)) + 6; }
 
   // A guess from a sample of the first blocks: a key that about the `mean` best of `all` elements
   // reach, and some more. 0 where the sample is too small.
