@@ -39,7 +39,7 @@ class Checked:
             ``judged`` chooses the build.
         extra: regions that are no arguments.
         in_place: the kernel reads addresses from memory, so tensors cannot move.
-        replay: pipes are drained in a random order.
+        replay: seed of a random order of the pipes, 0: none. Odd seeds try the opposite signs.
         suspects: after ``run``: reads of bytes that nobody wrote.
     """
 
@@ -49,8 +49,13 @@ class Checked:
     launch: Callable[..., Failure | None]
     extra: Sequence[Region] = ()
     in_place: bool = False
-    replay: bool = False
+    replay: int = 0
     suspects: int = 0
+
+    @property
+    def kind(self) -> int:
+        """Of the other poison."""
+        return 1 + self.replay % 2
 
     def run(self) -> tuple[Failure | None, tuple[RawFinding, ...], tuple[Region, ...]]:
         """What stopped it, the findings, and the tensors as the findings' addresses mean them."""
@@ -118,7 +123,7 @@ class Checked:
         self.threads = 0
         before = _Before(contents, verdicts.journal(), written, unset)
         if not (verdicts.order_matters() or self.replay):
-            if self._effect(before, _Trial(Poison(1))) is None:
+            if self._effect(before, _Trial(Poison(self.kind))) is None:
                 return []
         # Threads may have met in another order, and the judged build is another build: what counts
         # is a difference between two launches of one thread and one build.
@@ -127,14 +132,14 @@ class Checked:
             return []
         contents = self.memory.contents(written)
         before = _Before(contents, verdicts.journal(), written, unset)
-        first = self._effect(before, _Trial(Poison(1)))
+        first = self._effect(before, _Trial(Poison(self.kind)))
         if first is None:
             return []
         suspects = _suspects(candidates)
         out = []
         if len(suspects) > 1:
             for s in suspects[:MOST_SUSPECTS]:
-                effect = self._effect(before, s.trial(len(self.extra)))
+                effect = self._effect(before, s.trial(self.kind, len(self.extra)))
                 if effect is not None:
                     out.append(self._report(effect, [s]))
         return out or [self._report(first, suspects)]
@@ -227,14 +232,14 @@ class _Suspect:
     base: int
     end: int
 
-    def trial(self, extra: int) -> _Trial:
-        """The launch in which this range alone has another poison; ``extra``: regions before those
-        of the tensors."""
+    def trial(self, kind: int, extra: int) -> _Trial:
+        """The launch in which this range alone has another poison, of ``kind``; ``extra``: regions
+        before those of the tensors."""
         c = self.candidates[0]
         if c.space == "GM":
-            return _Trial(Poison(1, ((0, 0, 0, 0),)), c.region - extra)  # nothing on chip
+            return _Trial(Poison(kind, ((0, 0, 0, 0),)), c.region - extra)  # nothing on chip
         place = (SPACES.index(c.space), c.sub, self.base, self.end - self.base)
-        return _Trial(Poison(1, (place,)), NOWHERE)
+        return _Trial(Poison(kind, (place,)), NOWHERE)
 
 
 def _suspects(candidates: Sequence[Candidate]) -> list[_Suspect]:

@@ -200,7 +200,7 @@ class EmulatedKernel:
                     launch,
                     extra_regions,
                     in_place=self._indirect,
-                    replay=replay > 0,
+                    replay=replay,
                 )
                 failure, self.findings, self.regions = one.run()
                 self.suspects = one.suspects

@@ -66,6 +66,18 @@ def test_the_oracle_of_memory_sees_a_load_and_a_store_that_are_not_there():
         assert any(rule in text for text in said), (name, kind, said)
 
 
+def test_a_lane_that_shows_under_one_sign_alone_is_found_in_a_replay():
+    """A top-k picks an undefined score if it is large; the next odd seed tries the other sign."""
+    (launch,) = mutation.corpus(["topk_gate"], peers=False)
+    copy = next(r.line for r in mutation.correct(launch).trace if r.name == "asc_copy_gm2ub_align")
+    short = Mutant(copy, "asc_copy_gm2ub_align", "bytes", amount=-4)
+    said = []
+    for seed in (0, 1):
+        launch.run(check=True, mutate=[short], replay=seed)
+        said.append({f.code for f in launch.kernel.findings})
+    assert said.count({"AK-UNINIT-003"}) == 1 and said.count(set()) == 1
+
+
 def test_places_are_counted_once_and_change_no_line():
     text = LoweredKernel(vector.softmax_rows(3)).kernel_source
     prepared, found = places.prepared(text)
