@@ -13,7 +13,13 @@ from typing import Any
 from tilekernels.gating import EPSILON
 from tilekernels.gating.scoring import LN2_HIGH, LN2_LOW, LOG2_E, ROUND
 from tilekernels.machine import WARP
-from tilekernels.moe_topk_gate_backward.slope import EXPM1, LARGE, SMALL
+from tilekernels.moe_topk_gate_backward.slope import (
+    EXPM1,
+    HALF,
+    LARGE,
+    RECIPROCAL,
+    SMALL,
+)
 
 OWN = 4
 """Neighbouring columns of a lane."""
@@ -74,25 +80,20 @@ def prim_func(form: Form) -> Any:
                         x[c + v] = f(0)
 
     @T.macro
-    def tree(value, shifts):
-        total = T.alloc_var("float32", init=value)
+    def trees(sums, shifts):
+        # Both at once: a shuffle does not wait for the one before it.
         for shift in shifts:
-            total = T.ieee_add(total, T.shfl_xor(total, shift))
-        return total
+            others = T.alloc_local((2,), "float32")
+            for i in (0, 1):
+                others[i] = T.shfl_xor(sums[i], shift)
+            for i in (0, 1):
+                sums[i] = T.ieee_add(sums[i], others[i])
 
     @T.macro
-    def dot(a, b):
-        total = T.alloc_var("float32", init=f(0))
+    def dot(sums, i, a, b):
+        sums[i] = f(0)
         for e in tuple(range(V)):
-            total = T.ieee_fmaf(a[e], b[e], total)
-        return tree(total, lanes)
-
-    @T.macro
-    def add_up(a):
-        total = T.alloc_var("float32", init=f(0))
-        for e in tuple(range(V)):
-            total = T.ieee_fmaf(a[e], f(1), total)
-        return tree(total, lanes)
+            sums[i] = T.ieee_fmaf(a[e], f(1) if b is None else b[e], sums[i])
 
     @T.macro
     def steep(y):
@@ -108,12 +109,18 @@ def prim_func(form: Form) -> Any:
             p = T.alloc_var("float32", init=f(EXPM1[0]))
             for c in EXPM1[1:]:
                 p = T.ieee_fmaf(p, r, f(c))
-            bits = (T.reinterpret(shifted, "uint32") << T.uint32(23)) + T.uint32(127 << 23)
+            bits = (T.reinterpret(shifted, "uint32") << T.uint32(23)) + T.uint32(HALF)
             power = T.alloc_var("float32", init=T.reinterpret(bits, "float32"))
             rest = T.alloc_var(
-                "float32", init=T.ieee_fmaf(-power, T.ieee_mul(r, p), T.ieee_sub(f(1), power))
+                "float32", init=T.ieee_fmaf(-power, T.ieee_mul(r, p), T.ieee_sub(f(0.5), power))
             )
-            found = T.ieee_fdiv(T.ieee_mul(rest, f(0.5)), T.max(y, f(SMALL)))
+            divisor = T.alloc_var("float32", init=T.max(y, f(SMALL)))
+            guess = T.uint32(RECIPROCAL) - T.reinterpret(divisor, "uint32")
+            inverse = T.alloc_var("float32", init=T.reinterpret(guess, "float32"))
+            error = T.alloc_var("float32", init=T.ieee_fmaf(-divisor, inverse, f(1)))
+            inverse = T.ieee_fmaf(inverse, T.ieee_fmaf(error, error, error), inverse)
+            inverse = T.ieee_fmaf(inverse, T.ieee_fmaf(-divisor, inverse, f(1)), inverse)
+            found = T.ieee_mul(rest, inverse)
             return T.alloc_var(
                 "float32", init=T.if_then_else(y < f(SMALL), T.ieee_mul(y, f(0.5)), found)
             )
@@ -136,6 +143,8 @@ def prim_func(form: Form) -> Any:
             du = T.alloc_local((V,), "float32")
             h = T.alloc_local((V,), "float32")
             slope = T.alloc_local((V,), "float32")
+            over_all = T.alloc_local((2,), "float32")
+            over_chosen = T.alloc_local((2,), "float32")
             expert = T.alloc_var("int32", init=-1)
             seen = T.alloc_var("int32", init=0)
             g = T.alloc_var("float32", init=f(0))
@@ -169,13 +178,19 @@ def prim_func(form: Form) -> Any:
                     rows[warp, c * SPAN + lane * OWN + v] = f(0)
             same = T.alloc_var("uint32")
             same = T.match_any_sync(expert)
+            if form.aux:
+                dot(over_all, 0, u, None)
+                dot(over_all, 1, u, h)
+                trees(over_all, lanes)
             if early:
                 for e in tuple(range(V)):
                     slope[e] = steep(u[e])
-            inner = tree(T.ieee_mul(g, w), slots)
-            below = T.ieee_add(tree(chosen, slots), f(EPSILON))
+            over_chosen[0] = T.ieee_mul(g, w)
+            over_chosen[1] = chosen
+            trees(over_chosen, slots)
+            below = T.ieee_add(over_chosen[1], f(EPSILON))
             if expert >= 0:
-                share = T.ieee_fdiv(T.ieee_sub(T.ieee_mul(scale, g), inner), below)
+                share = T.ieee_fdiv(T.ieee_sub(T.ieee_mul(scale, g), over_chosen[0]), below)
             mine = T.ieee_add(share, f(0))
             if T.any_sync(expert >= 0 and T.popcount(same) > T.uint32(1)) != 0:
                 mine = f(0)
@@ -194,18 +209,18 @@ def prim_func(form: Form) -> Any:
                 for v in T.vectorized(OWN):
                     du[c * OWN + v] = rows[warp, c * SPAN + lane * OWN + v]
             if form.aux:
-                total = add_up(u)
-                products = dot(u, h)
-                inverse = T.alloc_var("float32", init=f(0))
-                if total != f(0) and seen != 0:
-                    inverse = T.ieee_fdiv(f(1), total)
-                middle = T.alloc_var("float32", init=T.ieee_mul(products, inverse))
+                inverse_sum = T.alloc_var("float32", init=f(0))
+                if over_all[0] != f(0) and seen != 0:
+                    inverse_sum = T.ieee_fdiv(f(1), over_all[0])
+                middle = T.alloc_var("float32", init=T.ieee_mul(over_all[1], inverse_sum))
                 for e in tuple(range(V)):
-                    du[e] = T.ieee_add(du[e], T.ieee_mul(T.ieee_sub(h[e], middle), inverse))
+                    du[e] = T.ieee_add(du[e], T.ieee_mul(T.ieee_sub(h[e], middle), inverse_sum))
             if form.scoring == "softmax":
-                along = dot(du, u)
+                dot(over_all, 0, du, u)
+                over_all[1] = f(0)
+                trees(over_all, lanes)
                 for e in tuple(range(V)):
-                    du[e] = T.ieee_mul(u[e], T.ieee_sub(du[e], along))
+                    du[e] = T.ieee_mul(u[e], T.ieee_sub(du[e], over_all[0]))
             elif dense:
                 for e in tuple(range(V)):
                     if early:
