@@ -129,10 +129,12 @@ def _ranges(input: torch.Tensor, begin: Any, end: Any, splits: int) -> torch.Ten
 
     rows, row_len = input.shape
     page = _page(input)
-    share = _whole(-(-row_len // splits), page) if splits > 1 else row_len
-    starts = torch.arange(splits, dtype=torch.int32, device=input.device) * share
-    low = starts.repeat(rows)
-    high = (low + share).clamp(max=row_len)
+    # Whole pages, as even as they go: no share has fewer elements than are wanted, since the merge
+    # takes what is missing for a candidate.
+    whole = -(-row_len // page)
+    at = torch.arange(splits + 1, dtype=torch.int32, device=input.device) * whole // splits * page
+    at = at.clamp(max=row_len)
+    low, high = at[:-1].repeat(rows), at[1:].repeat(rows)
     if begin is not None:
         low = begin.clamp(0, row_len)
     if end is not None:

@@ -106,6 +106,28 @@ def program(word: str, num_cores: int) -> Any:
             S.vsts(found[0], count[0], dist="ONEPT_B32" if wide else "ONEPT_B16")
 
     @T.macro
+    def find_above(tile, hits, found, least, inf):
+        # The same for a whole page and a positive threshold that all of its ties pass, or none:
+        # such keys are the words themselves, and words of negative NaN are above all as unsigned.
+        with T.SimdVF():
+            count = S.alloc_local((1,), W)
+            count[0] = S.vdup(0, W)
+            lanes = S.vci(0, W)
+            full = S.pset(32 if wide else 16, "PAT_ALL")
+            for j in T.serial(TILE // L):
+                raw = S.vld(tile[j * L])
+                word_s = T.reinterpret(raw, f"{W}x{L}")
+                word_u = T.reinterpret(raw, f"{U}x{L}")
+                nan = S.vcmps(word_u, T.Cast(U, inf) + T.Cast(U, magnitude) + T.Cast(U, 1), op="gt")
+                passing = S.por(S.vcmps(word_s, T.Cast(W, least), op="ge"), nan, full)
+                place = T.reinterpret(S.vadd(count[0], S.vusqz(passing, W)), f"{U}x{L}")
+                at = S.vadds(lanes, T.Cast(W, j * L))
+                S.vscatter(at, T.access_ptr(hits[0], "w", extent=TILE), place, passing)
+                ones = S.vdup(1, W, mask=passing)
+                count[0] = S.vadd(count[0], S.vdupv(T.reinterpret(S.vcadd(ones), f"{W}x{L}")))
+            S.vsts(found[0], count[0], dist="ONEPT_B32" if wide else "ONEPT_B16")
+
+    @T.macro
     def append(tile, hits, raws, ats, state, start, n, count):
         # Hits join the candidates, 64 a turn, by their places in the page.
         with T.SimdVF():
@@ -185,11 +207,17 @@ def program(word: str, num_cores: int) -> Any:
                         width = T.min(TILE, row_len - start)
                         T.copy(src[row, start : start + width], tile[:width])
                         key_t = state[KEY] if wide else T.max(state[KEY], -(1 << 15))
-                        find_hits(
-                            tile, hits, found, width, T.max(low - start, 0),
-                            T.min(high - start, TILE), key_t,
-                            T.max(T.min(state[LIMIT] - start, TILE), 0), inf,
-                        )  # fmt: skip
+                        early = T.max(T.min(state[LIMIT] - start, TILE), 0)
+                        whole = (start >= low) & (start + TILE <= high)
+                        one_key = (early == 0) | (early == TILE)
+                        if whole & one_key & (key_t > 0) & (key_t < magnitude):
+                            least = key_t + T.if_then_else(early == 0, 1, 0)
+                            find_above(tile, hits, found, least, inf)
+                        else:
+                            find_hits(
+                                tile, hits, found, width, T.max(low - start, 0),
+                                T.min(high - start, TILE), key_t, early, inf,
+                            )  # fmt: skip
                         n = T.Cast("int32", found[0])
                         append(tile, hits, raws, ats, state, start, n, state[COUNT])
                     # After the last page, with more candidates than are wanted.
