@@ -178,7 +178,8 @@ def test_top_k_follows_its_own_measured_curve():
         ]
         assert {t.mark for t in times} == {"M"}
         seconds = [t.seconds for t in times]
-        assert seconds == sorted(seconds) and seconds[-1] > 1.2 * seconds[0]
+        assert seconds == sorted(seconds) and seconds[-1] > seconds[0]
+        assert batch < 256 or seconds[-1] > 5 * seconds[0]
     for row in own:
         (call,) = row.calls
         got = timing(call, device("h200"), Stack("decode"))
