@@ -1,6 +1,7 @@
 """Rows of our own top-k on the H200, from its measured records: a curve over row length a batch.
 
-Of every shape the fastest layout of all records:
+Of every shape the fastest layout of all records that name their command; the oldest do not, and
+their kernels are no longer in the tree:
 
     python results/budget_curves/extract_topk.py    # after new lines in results/topk_h200.jsonl
 """
@@ -30,7 +31,7 @@ def text(records):
     """The file for these records."""
     fastest = {}
     for r in records:
-        if r.get("record") == "topk_time" and r.get("ours_us"):
+        if r.get("record") == "topk_time" and r.get("ours_us") and "command" in r:
             series = (r["rows"], r["topk"], r["dtype"], bool(r["sorted"]))
             times = r["ours_us"]
             us = min(times.values()) if isinstance(times, dict) else times
