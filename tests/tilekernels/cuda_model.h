@@ -174,6 +174,7 @@ T __shfl_sync(uint mask, T mine, int from, int width = 32) {
   const int lane = now->tid % 32;
   return as<T>(exchange(mask, mine)[(lane & ~(width - 1)) | (from & (width - 1))]);
 }
+inline void ak_take(void* to, const void* from) { memcpy(to, from, 16); }
 inline void ak_put(void* to, const void* from) { memcpy(to, from, 16); }
 inline void ak_fetch(const void*, int) {}
 template <class T>

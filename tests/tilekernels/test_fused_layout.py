@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.tilekernels.cuda_model import Model, lower
 from tilekernels.cluster import CLUSTER
 from tilekernels.expand_to_fused import expand_to_fused
 from tilekernels.get_fused_mapping import get_fused_mapping
+from tilekernels.machine import grain
 from tilekernels.normalize_weight import normalize_weight
 from tilekernels.reduce_fused import reduce_fused
 
@@ -142,3 +145,39 @@ def test_cuda_text_of_a_histogram_in_a_cluster(as_float: bool, seed: int, tmp_pa
     model(CLUSTER, seed, CLUSTER, indices=idx, out=got, n=len(idx), divisor=7.0)
     counts = torch.bincount(idx[(idx >= 0) & (idx < groups)], minlength=groups)
     assert torch.equal(got, counts.float() * groups / 7 if as_float else counts.int())
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_cuda_text_of_the_expansion(scaled: bool, seed: int, tmp_path: Path) -> None:
+    pytest.importorskip("tilelang")
+    from tilekernels.expand_to_fused import cuda
+    from tilekernels.expand_to_fused.cuda_program import FETCHED, Scales, prim_func
+
+    found = op(f"tilekernels.expand_to_fused{'_with_sf' if scaled else ''}")
+    legal = [c for c in found.cases("core") if not c.error and c.params["num_tokens"] > 4]
+    for i, case in enumerate(random.Random(seed).sample(legal, 2)):
+        args = found.inputs(case, seed)
+        x, places, experts = (args[0], *args[3:5]) if scaled else args
+        want = found.load("reference").reference(*args)
+        data = want[0] if scaled else want
+        row, size = x.shape[1] * x.element_size(), len(experts)
+        plan = cuda.plan(row, grain(row), size - places.numel())
+        plan = replace(plan, ahead=FETCHED if plan.ahead else 0)
+        out = torch.full_like(data.view(torch.uint8), 0x77)
+        given = {"x": x, "places": places, "experts": experts, "out": out}
+        given |= {"N": len(x), "num_tokens": len(x), "X": size, "num_expanded_tokens": size}
+        scales = None
+        if scaled:
+            sf, transposed = args[1], args[5]
+            scales, pitch = Scales(sf.shape[1], transposed), -(-size // 4) * 4
+            shape = (sf.shape[1], pitch) if transposed else (size, sf.shape[1])
+            given |= {"sf": sf, "pitch": pitch, "out_sf": torch.full(shape, 7, dtype=torch.int32)}
+        program = prim_func(row, places.shape[1], plan, scales)
+        options = {"TL_DISABLE_SAFE_MEMORY_ACCESS": True}
+        model = Model(lower(program, **options), tmp_path / str(i))
+        blocks = cuda.num_blocks(plan, x, out)
+        model(blocks, seed, blocks=blocks, **given)
+        assert torch.equal(out, data.view(torch.uint8)), case.name
+        if scaled:
+            got = given["out_sf"][:, :size].T if transposed else given["out_sf"]
+            assert torch.equal(got, want[1].contiguous().view(torch.int32)), case.name

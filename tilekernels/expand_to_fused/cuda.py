@@ -7,7 +7,6 @@ from ascendkit.op import Case, Support
 from tilekernels.expand_to_fused.cuda_program import (
     FETCHED,
     MAX_HELD,
-    POSITIONS,
     WIDE,
     Plan,
     Scales,
@@ -19,7 +18,11 @@ if TYPE_CHECKING:
     import torch
 
 AHEAD_BYTES = 7_500_000
-"""Most bytes of rows that are fetched together; half as many and twice as many are slower."""
+"""Most bytes of rows that are fetched together."""
+AHEAD_ROW = 8192
+"""Longer rows are not fetched: a block reads enough at once."""
+FEW_GAPS = 8
+"""Positions a block looks at where few, or none, are without an expert."""
 
 
 def supports(case: Case) -> Support:
@@ -36,21 +39,24 @@ def run(
 ) -> None:
     """Fill ``out`` (num_expanded_tokens, hidden)."""
     row = x.shape[1] * x.element_size()
-    layout = plan(row, grain(row, x, out))
+    layout = plan(row, grain(row, x, out), len(out) - token_topk_to_pos.numel())
     found = kernel(row, token_topk_to_pos.shape[1], layout)
     maps = (token_topk_to_pos, pos_to_expert)
-    found(words(x, layout), *maps, words(out, layout), num_blocks(x, out))
+    found(words(x, layout), *maps, words(out, layout), num_blocks(layout, x, out))
 
 
-def plan(row_bytes: int, grain: int) -> Plan:
-    """The layout for a row size and the alignment of rows."""
+def plan(row_bytes: int, grain: int, gaps: int) -> Plan:
+    """The layout for a row size, the alignment of rows, and how many positions surely are empty."""
     count = -(-row_bytes // grain)
     threads = next((t for t in (WARP, 64, 128, 256) if count <= t * MAX_HELD), 256)
+    # Rows of zeros are shared out evenly only if a block has one.
+    positions = 1 if gaps > 0 else FEW_GAPS
     if grain < WIDE:
-        return Plan(grain, threads, streaming=False, ahead=0)
+        return Plan(grain, threads, False, 0, positions)
     # A power of two, and no less than the rows that one block fetches.
     ahead = 1 << (AHEAD_BYTES // row_bytes).bit_length() >> 1
-    return Plan(grain, threads, streaming=True, ahead=ahead if ahead >= FETCHED else 0)
+    ahead = ahead if row_bytes <= AHEAD_ROW and ahead >= FETCHED else 0
+    return Plan(grain, threads, True, ahead, positions)
 
 
 def words(rows: "torch.Tensor", layout: Plan) -> "torch.Tensor":
@@ -60,9 +66,9 @@ def words(rows: "torch.Tensor", layout: Plan) -> "torch.Tensor":
     return rows.view({1: torch.int8, 2: torch.int16}.get(layout.grain, torch.int32))
 
 
-def num_blocks(x: "torch.Tensor", out: "torch.Tensor") -> int:
+def num_blocks(layout: Plan, x: "torch.Tensor", out: "torch.Tensor") -> int:
     """Blocks of a launch: for every token, and for every position of the result."""
-    return max(len(x), -(-len(out) // POSITIONS))
+    return max(len(x), -(-len(out) // layout.positions))
 
 
 @lru_cache(maxsize=256)

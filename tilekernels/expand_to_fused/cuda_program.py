@@ -1,12 +1,12 @@
 """expand_to_fused on NVIDIA GPUs, in TileLang: a row is read once and leaves for all its places.
 
 A block has a token. Its places and its whole row come into registers by loads that do not wait for
-each other; then the row is written once a place. Every block also looks at a few positions of the
-result, and writes zeros where one has no expert. Scales, a few words a row, go the same way; their
-result may be transposed.
+each other; then the row is written once a place. Every block also looks at a position of the
+result, or some, and writes zeros where one has no expert. Scales, a few words a row, go the same
+way; their result may be transposed.
 
-Reads that trickle in between many writes cost the memory more than their bytes. So rows that come
-soon are fetched into L2 beforehand, many at a time.
+Reads that trickle in between many writes cost the memory more than their bytes (docs/gate.md). So
+rows that come soon are fetched into L2 beforehand, many at a time, where that was found to help.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,19 @@ WIDE = 16
 """Bytes of the widest access."""
 MAX_HELD = 8
 """Accesses of a thread in flight: registers for a row."""
-POSITIONS = 8
-"""Positions of the result that a block looks at."""
 FETCHED = 8
 """Rows that a block fetches for later ones."""
 
-# What TileLang 0.1.15 has no words for: a store that need not stay in caches, a fetch into L2.
+# What TileLang 0.1.15 has no words for: accesses to what nobody needs again, a fetch into L2.
 SOURCE = r"""
+__device__ __forceinline__ void ak_take(void* to, const void* from) {
+  int4 v;
+  asm volatile(
+      "{\n\t.reg .b64 once;\n\tcreatepolicy.fractional.L2::evict_first.b64 once, 1.0;\n\t"
+      "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.s32 {%0, %1, %2, %3}, [%4], once;\n\t}"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+  *(int4*)to = v;
+}
 __device__ __forceinline__ void ak_put(void* to, const void* from) {
   __stcs((int4*)to, *(const int4*)from);
 }
@@ -39,14 +45,16 @@ class Plan:
     Args:
         grain: bytes of an access.
         threads: threads of a block.
-        streaming: whether stores tell that nobody reads soon; needs a grain of 16.
+        streaming: whether accesses tell that nobody needs the bytes again; needs a grain of 16.
         ahead: tokens whose rows are fetched into L2 together; 0 for none; needs a grain of 16.
+        positions: positions of the result that a block looks at.
     """
 
     grain: int
     threads: int
     streaming: bool
     ahead: int
+    positions: int
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,20 @@ def _body(W: int, K: int, plan: Plan, scales: Scales | None) -> Any:
     """A macro: what a block does."""
     from tilelang import language as T
 
-    width, threads = min(plan.grain, 4), plan.threads
+    width, threads, P = min(plan.grain, 4), plan.threads, plan.positions
     V, dtype = plan.grain // width, f"int{8 * width}"
     held = min(MAX_HELD, -(-W // (V * threads)))
     steps = -(-W // (V * threads * held))
     S, transposed = (scales.words, scales.transposed) if scales else (0, False)
     sf_steps = -(-S // threads)
+
+    @T.macro
+    def take(words, i, x, row, at):
+        if plan.streaming:
+            T.call_extern("handle", "ak_take", T.address_of(words[i, 0]), T.address_of(x[row, at]))
+        else:
+            for v in T.vectorized(V):
+                words[i, v] = x[row, at + v]
 
     @T.macro
     def put(out, row, at, words, i):
@@ -141,7 +157,7 @@ def _body(W: int, K: int, plan: Plan, scales: Scales | None) -> Any:
         T.import_source(SOURCE)
         words = T.alloc_local((held, V), dtype)
         to = T.alloc_local((K,), "int32")
-        expert = T.alloc_local((POSITIONS,), "int32")
+        expert = T.alloc_local((P,), "int32")
         tid = T.get_thread_binding()
         if plan.ahead:
             # The first blocks of every group of tokens fetch the rows of the next group.
@@ -150,10 +166,10 @@ def _body(W: int, K: int, plan: Plan, scales: Scales | None) -> Any:
                 soon = (block // plan.ahead + 1) * plan.ahead + mine + tid
                 if soon < N:
                     T.call_extern("handle", "ak_fetch", T.address_of(x[soon, 0]), W * width)
-        for p in T.unroll(POSITIONS):
+        for p in T.unroll(P):
             expert[p] = 0
-            if block * POSITIONS + p < X:
-                expert[p] = experts[block * POSITIONS + p]
+            if block * P + p < X:
+                expert[p] = experts[block * P + p]
         if block < N:
             for k in T.unroll(K):
                 to[k] = places[block, k]
@@ -161,8 +177,7 @@ def _body(W: int, K: int, plan: Plan, scales: Scales | None) -> Any:
                 for i in T.unroll(held):
                     at = ((step * held + i) * threads + tid) * V
                     if at < W:
-                        for v in T.vectorized(V):
-                            words[i, v] = x[block, at + v]
+                        take(words, i, x, block, at)
                 for k in T.unroll(K):
                     if to[k] >= 0 and to[k] < X:
                         write(out, to[k], step, words, tid)
@@ -176,12 +191,12 @@ def _body(W: int, K: int, plan: Plan, scales: Scales | None) -> Any:
         for i in T.unroll(held):
             for v in T.vectorized(V):
                 words[i, v] = T.cast(0, dtype)
-        for p in T.unroll(POSITIONS):
+        for p in T.unroll(P):
             if expert[p] < 0:
                 for step in T.serial(steps):
-                    write(out, block * POSITIONS + p, step, words, tid)
+                    write(out, block * P + p, step, words, tid)
                 if S > 0:
                     for step in T.serial(sf_steps):
-                        write_sf(out_sf, block * POSITIONS + p, step, 0, tid)
+                        write_sf(out_sf, block * P + p, step, 0, tid)
 
     return body

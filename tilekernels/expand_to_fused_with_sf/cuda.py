@@ -31,7 +31,7 @@ def run(
 
     data, sf = out
     row = x.shape[1] * x.element_size()
-    layout = rows.plan(row, grain(row, x, data))
+    layout = rows.plan(row, grain(row, x, data), len(data) - token_topk_to_pos.numel())
     scales = Scales(x_sf.shape[1], use_tma_aligned_col_major_sf)
     found = rows.kernel(row, token_topk_to_pos.shape[1], layout, scales)
     words = (rows.words(t, layout) for t in (x, data))
@@ -41,5 +41,5 @@ def run(
         sf = sf.as_strided(shape, (shape[1], 1))
     flat, expanded = words
     maps = (token_topk_to_pos, pos_to_expert)
-    blocks = rows.num_blocks(x, data)
+    blocks = rows.num_blocks(layout, x, data)
     found(flat, x_sf.view(torch.int32), *maps, expanded, sf.view(torch.int32), blocks)
