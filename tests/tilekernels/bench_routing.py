@@ -13,7 +13,6 @@ import argparse
 import importlib
 import inspect
 import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +29,7 @@ from ascendkit.registry import op
 from ascendkit.schema import outputs
 from ascendkit.testing.memory import copied
 
-COMMAND = "python -m tests.tilekernels.bench_routing"
+COMMAND = "python -m tests.tilekernels.bench_routing OUT.jsonl --older PACKAGE"
 Function = Callable[..., Any]
 ROWS = ("expand_to_fused", "expand_to_fused_with_sf", "reduce_fused")
 """Ops whose rows are drawn on the device: they are large."""
@@ -120,7 +119,7 @@ def rows(names: list[str], older: str, ceilings: Ceilings) -> Iterator[dict[str,
                     "l2_state": l2_state("cuda", len(sets) * (read + write)),
                     "device": device_name("cuda"), "commit": commit(),
                     "environment": environment("cuda"),
-                    "command": " ".join([COMMAND, *sys.argv[1:]]),
+                    "command": " ".join([COMMAND, *names]),
                 }  # fmt: skip
             del sets, kept, calls
 

@@ -114,7 +114,8 @@ def prim_func(form: Form) -> Any:
             rest = T.alloc_var(
                 "float32", init=T.ieee_fmaf(-power, T.ieee_mul(r, p), T.ieee_sub(f(0.5), power))
             )
-            divisor = T.alloc_var("float32", init=T.max(y, f(SMALL)))
+            # What becomes of a y below SMALL here does not count.
+            divisor = T.alloc_var("float32", init=y)
             guess = T.uint32(RECIPROCAL) - T.reinterpret(divisor, "uint32")
             inverse = T.alloc_var("float32", init=T.reinterpret(guess, "float32"))
             error = T.alloc_var("float32", init=T.ieee_fmaf(-divisor, inverse, f(1)))
