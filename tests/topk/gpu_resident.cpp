@@ -50,7 +50,6 @@ inline void cluster_wait() {
   wait_until([&] { return halves.round != round; });
   waits_for.erase(now);
 }
-inline void launch_wait() {}
 inline void launch_next() {}
 inline u32 warp_sum(u32 n) {
   const u32* all = exchange(n);

@@ -12,6 +12,7 @@ import torch
 
 from ascendkit.testing import SCORES, generator, scores
 from tests.topk.gpu_model import HERE, SOURCES, select
+from topk.radix_select import cuda_resident
 from topk.radix_select.reference import reference
 
 ROOM = 5120
@@ -90,3 +91,24 @@ def once(library: Any, seed: int) -> None:
 def test_random_rows(library: Any, seed: int, part: int) -> None:
     for i in range(part, 120, 4):
         once(library, seed + i)
+
+
+def test_layouts_hold_their_rows_and_fit(seed: int) -> None:
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(3000):
+        rows, k, size = (
+            rng.choice((1, 6, 8, 16, 33, 4096)),
+            rng.randint(1, 4096),
+            rng.choice((2, 4)),
+        )
+        row_len = int(2 ** rng.uniform(0, 23))
+        layout = cuda_resident.fit(rows, row_len, k, size)
+        if layout is None:
+            continue
+        found += 1
+        vectors = -(-(row_len + 16 // size - 1) * size // 16)
+        assert -(-vectors // layout.cluster) <= (layout.elements * size // 16 + 8) // 8 * 8
+        assert layout.shared_bytes(size) <= cuda_resident.LARGEST and k <= layout.topk
+        assert layout.cluster == 1 or rows * layout.cluster <= 132
+    assert found > 1000

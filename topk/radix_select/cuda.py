@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ascendkit.op import Case, Support
 from topk.radix_select import cuda_format as formats
-from topk.radix_select import cuda_stream, visit
+from topk.radix_select import cuda_resident, cuda_stream, visit
 from topk.radix_select.cuda_program import program
+from topk.radix_select.cuda_resident import Resident
 from topk.radix_select.cuda_stream import Layout
 
 if TYPE_CHECKING:
@@ -18,9 +19,12 @@ MAX_ROW = 1 << 23
 """Places have 24 bits, and a row may start up to seven elements behind a 16-byte boundary."""
 
 
-def plan(rows: int, row_len: int, topk: int, element_bytes: int, num_sms: int = 132) -> Layout:
+def plan(
+    rows: int, row_len: int, topk: int, element_bytes: int, num_sms: int = 132
+) -> Layout | Resident:
     """The kernel and its layout for a shape; measured on an H200 (docs/topk.md)."""
-    return cuda_stream.layout(rows, row_len, topk, element_bytes, num_sms)
+    resident = cuda_resident.fit(rows, row_len, topk, element_bytes)
+    return resident or cuda_stream.layout(rows, row_len, topk, element_bytes, num_sms)
 
 
 def supports(case: Case) -> Support:
@@ -49,7 +53,7 @@ def run(
     page_size: int,
     *,
     out: tuple[torch.Tensor | None, torch.Tensor],
-    layout: Layout | None = None,
+    layout: Layout | Resident | None = None,
 ) -> None:
     """Fill ``out``; ``layout`` overrides the plan."""
     import torch
@@ -101,7 +105,7 @@ def run(
 
 
 @lru_cache(maxsize=64)
-def kernel(dtype: str, layout: Layout, arch: str = "") -> Any:
+def kernel(dtype: str, layout: Layout | Resident, arch: str = "") -> Any:
     """The compiled kernel; ``arch`` such as ``sm_90a`` compiles where no GPU is."""
     import tilelang
     from tilelang import PassConfigKey as Key

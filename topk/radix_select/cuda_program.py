@@ -51,6 +51,8 @@ def program(
         with T.Kernel(ctas, threads=threads, cluster_dims=cluster):
             T.import_source(code)
             T.annotate_min_blocks_per_sm(residents)
+            # A launch may begin while the one in front of it ends; clusters are launched so anyway.
+            T.pdl_sync()
             room = T.alloc_shared((shared,), "uint8")
             T.call_extern(
                 "void", "ak_select", T.address_of(room[0]), T.address_of(src[0]),

@@ -193,7 +193,6 @@ AK_INLINE void select_resident(void* shared, const Arguments& a) {
   if constexpr (P::CLUSTER > 1) cluster_arrive();
 #pragma unroll
   for (int set = 0; set < P::SETS; ++set) find.clear(set);
-  launch_wait();
   const Bounds b = bounds_of<typename P::F>(a, row);
   if (trivial(a, b)) {
     launch_next();

@@ -1,5 +1,5 @@
 // Instructions of the resident kernels: copies a thread starts and waits for itself, barriers of a
-// cluster in two halves, and the order of launches.
+// cluster in two halves, and the start of the next launch.
 namespace ak {
 
 AK_INLINE void copy16(void* to, const void* from) {
@@ -28,8 +28,7 @@ AK_INLINE void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// A launch may begin before the one in front of it has ended; this waits for that end.
-AK_INLINE void launch_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Lets the next launch begin: it waits for the end of this one before it reads or writes.
 AK_INLINE void launch_next() { asm volatile("griddepcontrol.launch_dependents;"); }
 
 AK_INLINE u32 warp_sum(u32 n) { return __reduce_add_sync(ALL_LANES, n); }
