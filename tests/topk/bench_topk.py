@@ -35,20 +35,23 @@ LENGTHS = tuple(1 << n for n in (8, 10, 12, 14, 16, 17, 18, 19, 20))
 
 
 def shapes() -> Iterator[Shape]:
-    """The performance grid, then few rows, sampling, and the peers' own shapes."""
-    for k in (512, 1024):
-        for rows in ROWS:
-            for row_len in LENGTHS:
-                if k == 512 or row_len > 512:
-                    yield rows, row_len, min(k, row_len), "bfloat16", False
-    for rows in ROWS:
-        yield rows, 129280, 512, "float32", True
+    """Few rows, the peers' own shapes, then the rest of the performance grid."""
+    grid = [
+        (rows, row_len, min(k, row_len), "bfloat16", False)
+        for rows in ROWS
+        for k in (512, 1024)
+        for row_len in LENGTHS
+        if k == 512 or row_len > 512
+    ]
+    sampling = [(rows, 129280, 512, "float32", True) for rows in ROWS]
+    yield from (s for s in grid if s[0] == ROWS[0])
     for row_len in (4096, 65536, 262144, 1048576, 1400000):
         yield 1, row_len, 1024, "bfloat16", False
     yield 8, 262144, 1024, "bfloat16", False
-    yield 1, 129280, 512, "float32", True
+    yield from ((1, 129280, 512, "float32", True), *sampling)
     for rows, row_len in ((4096, 8192), (4096, 32768), (1024, 65536), (128, 65536)):
         yield rows, row_len, 2048, "float32", False
+    yield from (s for s in grid if s[0] != ROWS[0])
 
 
 def tag(rows: int, row_len: int, k: int, dtype: str) -> str:
@@ -136,8 +139,6 @@ def main() -> None:
             print("time is up before", shape)
             break
         if dtype not in pools:
-            pools.clear()
-            torch.cuda.empty_cache()
             most = max(2 * s[0] * s[1] for s in todo if s[3] == dtype)
             pools[dtype] = torch.empty(most + (1 << 30), dtype=getattr(torch, dtype), device="cuda")
             for part in pools[dtype].split(1 << 28):

@@ -60,13 +60,15 @@ inline u32 warp_sum(u32 n) {
 
 }  // namespace ak
 
+// clang-format off
 #include "keys.cuh"
+#include "row.cuh"
 #include "output.cuh"
-#include "resident.cuh"
 #include "resident_layout.cuh"
 #include "resident_load.cuh"
 #include "resident_pivot.cuh"
-#include "row.cuh"
+#include "resident.cuh"
+// clang-format on
 
 using namespace ak;
 
