@@ -60,10 +60,14 @@ BODIES = {
     "product of nothing onto nothing": product(False, "false"),
     "product": product(True, "true"),
     "product onto nothing": product(True, "false"),
+    "8 of 16 columns": aic(FILL + MMAD.replace("16, 16, 16", "16, 8, 16").replace("CLEAR", "true")),
+    "16 of 16 columns": aic(FILL + MMAD.replace("CLEAR", "true")),
     "cached": first(ALL + "p[64] = x[0];\n"),
     "uncached": first(ALL + "p[64] = asc_load_dev((__gm__ uint32_t*)x);\n"),
     "cores meet": aic("x[0] = 1.0f;\n") + first("x[0] = 2.0f;\n"),
-    "cores apart": aic("x[0] = 1.0f;\n") + first("x[1] = 2.0f;\n"),
+    "cores in one line": aic("x[0] = 1.0f;\n") + first("x[15] = 2.0f;\n"),
+    "a core and a copy in one line": aic("x[64] = 1.0f;\n") + first(ALL),
+    "cores apart": aic("x[0] = 1.0f;\n") + first("x[16] = 2.0f;\n"),
     "15 signals": aic(arrive("FIX", 15)) + aiv(wait("V", 15)),
     "16 signals": aic(arrive("FIX", 16)) + aiv(wait("V", 16)),
     "two pipes wait": aic(arrive("FIX", 2)) + aiv(wait("V") + wait("MTE3")),
@@ -85,7 +89,7 @@ def findings():
 
     def findings(name):
         which = list(BODIES).index(name)
-        kernel.launch([torch.zeros(256), which], grid=1, check=True, timeout_s=5)
+        kernel.launch([torch.ones(256), which], grid=1, check=True, timeout_s=5)
         return list(kernel.findings)
 
     return findings
@@ -111,6 +115,8 @@ def test_a_product_of_what_nobody_wrote(findings, name, spaces):
     [
         ("cached", "AK-RACE-006", "uncached"),
         ("cores meet", "AK-RACE-007", "cores apart"),
+        ("cores in one line", "AK-RACE-011", "cores apart"),
+        ("8 of 16 columns", "AK-CUBE-004", "16 of 16 columns"),
         ("16 signals", "AK-SYNC-013", "15 signals"),
         ("two pipes wait", "AK-SYNC-014", "one pipe waits"),
         ("two pipes signal", "AK-SYNC-014", "one pipe signals"),
@@ -119,6 +125,11 @@ def test_a_product_of_what_nobody_wrote(findings, name, spaces):
 def test_between_pipes_and_cores(findings, wrong, code, right):
     assert {f.code for f in findings(wrong)} == {code}
     assert findings(right) == []
+
+
+def test_a_line_of_the_data_cache_ends_after_64_bytes(findings):
+    # The copy fills bytes 0..255, the scalar store is to byte 256.
+    assert findings("a core and a copy in one line") == []
 
 
 @pytest.mark.parametrize("blocks", [3, 4])

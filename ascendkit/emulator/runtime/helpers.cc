@@ -30,7 +30,7 @@ uint64_t squeeze_status() {
   const char* op = "asc_get_squeeze_status";
   if (core().in_simd) fail("AK-CORE-002", "%s is for scalar code, not for a vector function", op);
   if (control()) needs_data(op);
-  if (!pipe_idle(PIPE_V))
+  if (!core().queue[PIPE_V].empty())
     fail("AK-SQUEEZE-002", "%s before the vector function has run: wait for its pipe", op);
   if (tracing()) record(op, PIPE_S, {});
   uint64_t bytes = squeezed(op);

@@ -172,7 +172,8 @@ void mmad(Mmad p) {
     Access b = rows(Space::L0B, p.b, 1, (p.k + bc0 - 1) / bc0 * n1 * 512, 0, false);
     Access c = rows(Space::L0C, p.c, 1, n1 * m1 * 1024, 0, true);
     uint64_t shape = uint64_t(p.m) << 40 | uint64_t(p.n) << 20 | p.k;
-    uint64_t flags = p.unit_flag | p.clear << 8, pairs = (p.k + 63) / 64;
+    uint64_t flags = p.unit_flag | p.clear << 8 | elem_bits(p.a_type) << 16,
+             pairs = (p.k + 63) / 64;
     if (p.scaled)
       record(op, PIPE_M,
              {a, b, c, rows(Space::MXA, p.a / 16, 1, m1 * pairs * 32, 0, false),

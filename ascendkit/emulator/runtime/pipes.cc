@@ -53,7 +53,7 @@ void enqueue(pipe_t pipe, Task* task) {
   // A scalar core that runs far ahead of a blocked pipe stalls, as it does behind a full queue.
   if (c.queue[pipe].size() > kQueueLimit)
     block_until([&c, pipe] { return c.queue[pipe].size() <= kQueueLimit / 2; },
-                [pipe] { return std::string("room in the queue of ") + pipe_name(pipe); });
+                [pipe] { return Waits{std::string("room in the queue of ") + pipe_name(pipe)}; });
   if (c.motion) motion_issued(c, pipe);
 }
 
@@ -78,7 +78,7 @@ void pump(Core& c) {
   c.pumping = false;
 }
 
-void block_until(const std::function<bool()>& ready, const std::function<std::string()>& what) {
+void block_until(const std::function<bool()>& ready, const std::function<Waits()>& what) {
   Core& c = core();
   if (c.motion) motion_flush(c);
   for (;;) {

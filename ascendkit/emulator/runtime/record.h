@@ -43,7 +43,7 @@ enum class Action : uint8_t {
   MemBar,       // argument: asc_mem_type
   SimtBarrier,  // argument: thread
   Warp,         // a collective; argument: thread
-  Mmad,         // argument: shape, unit flag | clear << 8
+  Mmad,         // argument: shape, unit flag | clear << 8 | bits of an element << 16
   FixPipe,      // argument: unit flag, quantisation | Atomic << 8
   LoadDev,
   StoreDev,  // scalar access past the data cache

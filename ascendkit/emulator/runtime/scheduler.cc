@@ -4,11 +4,11 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 
 #include "mutate.h"
 #include "runtime/judge/judge.h"
 #include "runtime/raw.h"
+#include "stuck.h"
 
 __thread uint32_t block_idx = 0;
 __thread uint3 threadIdx = {0, 0, 0};
@@ -19,7 +19,6 @@ __thread uint3 gridDim = {1, 1, 1};
 namespace ak {
 namespace {
 constexpr size_t kCoreStack = 512 << 10;
-constexpr int kShown = 6;  // cores a wait graph names
 std::mutex idle_mutex;
 std::condition_variable idle_changed;
 
@@ -33,7 +32,7 @@ void core_main(void* argument) {
           if (!q.empty()) return false;
         return true;
       },
-      [] { return std::string("its pipes to drain at the end of the kernel"); });
+      [] { return Waits{"its pipes to drain at the end of the kernel"}; });
   c.done = true;
   yield();
   __builtin_unreachable();
@@ -126,43 +125,12 @@ bool sweep(Launch& launch, bool& polling) {
   return moved;
 }
 
-std::string wait_graph(Launch& launch) {
-  std::string text;
-  std::lock_guard<std::mutex> hold(launch.mutex);
-  int shown = 0;
-  for (auto& kind : launch.by_kind)
-    for (Core* c : kind) {
-      if (!c || c->done || ++shown > kShown) continue;
-      if (c->waiting)
-        text += "\n  " + c->name() + " (line " + std::to_string(c->site) + ") waits for " +
-                c->waiting();
-      for (int p = 0; p < kPipes; ++p)
-        if (!c->queue[p].empty())
-          if (auto* w = dynamic_cast<WaitTask*>(c->queue[p].front().task.get()))
-            text += "\n  " + c->name() + " " + pipe_name(p) + " (line " +
-                    std::to_string(c->queue[p].front().site) + ") waits for " + w->describe();
-    }
-  if (shown > kShown) text += "\n  and " + std::to_string(shown - kShown) + " more cores";
-  if (launch.next_block < launch.spec.grid)
-    text += "\n  " + std::to_string(launch.spec.grid - launch.next_block) +
-            " blocks have not started: blocks that wait for each other must all fit on the cores";
-  return text;
-}
-
-void report_deadlock(Launch& launch, const char* what) {
-  std::string graph = wait_graph(launch);
-  std::lock_guard<std::mutex> hold(launch.mutex);
-  if (launch.aborted.exchange(true)) return;
-  std::snprintf(launch.report.code, sizeof launch.report.code, "AK-DEADLOCK-001");
-  std::snprintf(launch.report.message, sizeof launch.report.message, "%s%s", what, graph.c_str());
-}
-
 // Waits until another worker changes something this one could wait for. False: nobody can.
 bool wait_for_others(Launch& launch, uint64_t seen) {
   std::unique_lock<std::mutex> hold(idle_mutex);
   if (launch.idle.fetch_add(1) + 1 >= launch.workers && launch.epoch == seen) {
     hold.unlock();
-    report_deadlock(launch, "no core can make progress:");
+    report_deadlock(launch, "no core can make progress:", true);
     launch.idle.fetch_sub(1);
     idle_changed.notify_all();
     return false;
@@ -206,7 +174,7 @@ void run_worker(Launch& launch) {
   auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(launch.spec.timeout_s);
   Deadline timer(launch);
-  uint64_t idle_polls = 0;
+  Spinning spinning(launch);
   if (sigsetjmp(self.escape, 1) == 0) {
     while (!launch.aborted) {
       uint64_t seen = launch.epoch;
@@ -218,18 +186,17 @@ void run_worker(Launch& launch) {
         continue;
       }
       if (sweep(launch, polling)) {
-        idle_polls = 0;
+        spinning.stop();
       } else if (start_block(launch)) {
         continue;
       } else if (polling) {
-        // Spinning on global memory: others may still write it.
-        if (++idle_polls > 2000000) report_deadlock(launch, "cores spin on global memory forever:");
+        spinning.turn();
         sched_yield();
       } else if (!wait_for_others(launch, seen)) {
         break;
       }
       if (launch.spec.timeout_s > 0 && std::chrono::steady_clock::now() > deadline)
-        report_deadlock(launch, "the time limit of this launch has passed:");
+        report_deadlock(launch, "the time limit of this launch has passed:", false);
     }
   }
   // After a failure the stacks of the remaining fibers are simply dropped back into the pool.

@@ -25,14 +25,21 @@ struct Queued {
   std::unique_ptr<Task> task;
   uint32_t site, issue;
 };
-// A wait at the head of a queue says what it waits for, for the deadlock report.
+// What somebody waits for, for the deadlock report. `signalled`: it is an event, flag or lock, and
+// `last` is the line that last gave it, by pipe `from`.
+struct Waits {
+  std::string text;
+  bool signalled = false;
+  uint32_t last = 0, from = 0;
+};
 struct WaitTask : Task {
-  virtual std::string describe() const = 0;
+  virtual Waits describe() const = 0;
 };
 
 struct LockState {
-  uint64_t issued = 0;  // unlocks seen in program order
-  uint64_t done = 0;    // unlocks executed
+  uint64_t issued = 0;          // unlocks seen in program order
+  uint64_t done = 0;            // unlocks executed
+  uint32_t site = 0, pipe = 0;  // of the last unlock seen
 };
 
 // Registers of the scalar core that copies and the matrix unit read when they are issued.
@@ -66,7 +73,7 @@ struct Core {
   Block* block = nullptr;
   Fiber fiber;
   bool started = false, done = false, progress = false, polling = false;
-  std::function<std::string()> waiting;  // what the scalar core is blocked on
+  std::function<Waits()> waiting;  // what the scalar core is blocked on
   uint32_t site = 0;
   std::deque<Queued> queue[kPipes];
   bool pumping = false, in_simd = false;
@@ -82,6 +89,7 @@ struct Core {
   // Lines that last set and last took an event, and that last signalled a flag of this core.
   uint32_t set_at[kPipes][kPipes][kEvents] = {}, taken_at[kPipes][kPipes][kEvents] = {};
   uint32_t signalled_at[kFlags] = {};
+  uint8_t signalled_by[kFlags] = {};  // pipe
   std::string name() const;
 };
 
@@ -160,7 +168,7 @@ struct Launch {
   std::atomic<bool> aborted{false};
   std::atomic<uint32_t> next_block{0}, active{0}, finished{0};
   std::atomic<uint64_t> epoch{0};  // bumped by everything another worker may wait for
-  std::atomic<uint32_t> idle{0}, workers{0};
+  std::atomic<uint32_t> idle{0}, spinning{0}, workers{0};
   std::vector<Core*> by_kind[2];  // [vector, cube], by index
   std::vector<int> inter[2][kFlags];
   judge::States judges;
@@ -204,7 +212,7 @@ inline uint64_t turns(uint64_t n) { return control() ? 0 : n; }
 [[noreturn]] void needs_data(const char* what);
 
 void yield();  // back to the worker; returns when this core is resumed
-void block_until(const std::function<bool()>& ready, const std::function<std::string()>& what);
+void block_until(const std::function<bool()>& ready, const std::function<Waits()>& what);
 void pump(Core& c);
 void run_worker(Launch& launch);
 void check_gm(const char* op, const void* p, uint64_t bytes);

@@ -16,10 +16,10 @@ void check_pipe(const char* what, pipe_t pipe) {
 template <class READY>
 struct Wait final : WaitTask {
   READY ready;
-  std::function<std::string()> what;
-  Wait(READY r, std::function<std::string()> w) : ready(std::move(r)), what(std::move(w)) {}
+  std::function<Waits()> what;
+  Wait(READY r, std::function<Waits()> w) : ready(std::move(r)), what(std::move(w)) {}
   bool step() override { return ready(); }
-  std::string describe() const override { return what(); }
+  Waits describe() const override { return what(); }
 };
 
 // Runs `ready` (which takes what it waits for) on a pipe; on the scalar pipe the core itself waits.
@@ -34,13 +34,44 @@ void wait_on(pipe_t pipe, READY ready, WHAT what) {
   enqueue(pipe, new Wait<READY>(ready, what));
 }
 
+std::string busy_pipes(const Core& c) {
+  std::string text;
+  for (int p = 0; p < kPipes; ++p)
+    if (!c.queue[p].empty())
+      text += (text.empty() ? "" : ", ") + std::string(pipe_name(p)) + " at line " +
+              std::to_string(c.queue[p].front().site);
+  return text;
+}
+// Whose signal a wait is for. The launch is locked.
+std::string signaller(const Core& c, Scope scope, uint32_t id) {
+  switch (scope) {
+    case Scope::Intra:
+      return c.aic ? "AIV" + std::to_string(id / 16) : "AIC";
+    case Scope::Subblock:
+      return "both vector cores";
+    case Scope::Block:
+      return c.aic ? "both vector cores" : "AIC";
+    case Scope::Inter:
+      break;
+  }
+  Launch& launch = *worker->launch;
+  auto& arrived = launch.inter[c.aic][id];
+  size_t missing = arrived.empty() ? launch.cores_of(c.aic) : 0;
+  std::string first;
+  for (size_t i = 0; i < arrived.size(); ++i)
+    if (arrived[i] == 0 && ++missing <= 3) first += (first.empty() ? "" : ", ") + std::to_string(i);
+  return "all " + std::to_string(launch.cores_of(c.aic)) + (c.aic ? " cube" : " vector") +
+         " cores, of which " + std::to_string(missing) + " have not arrived" +
+         (first.empty() ? "" : " (" + first + (missing > 3 ? ", ...)" : ")"));
+}
+
 void released(Core& c) {
   for (auto& q : c.queue)
     if (!q.empty()) return pump(c);
 }
 
-void signal_core(Core* target, uint32_t id) {
-  target->signalled_at[id] = site;
+void signal_core(Core* target, uint32_t id, uint32_t pipe) {
+  target->signalled_at[id] = site, target->signalled_by[id] = uint8_t(pipe);
   target->cross[id].fetch_add(1);
   worker->launch->epoch.fetch_add(1);
 }
@@ -60,7 +91,7 @@ void arrive_inter(Core& c, uint32_t id) {
   launch.epoch.fetch_add(1);
 }
 
-void arrive_now(Core& c, Scope scope, uint32_t id) {
+void arrive_now(Core& c, Scope scope, uint32_t id, uint32_t pipe) {
   Block& b = *c.block;
   switch (scope) {
     case Scope::Inter:
@@ -70,12 +101,12 @@ void arrive_now(Core& c, Scope scope, uint32_t id) {
       if (c.aic) {
         // The cube core addresses its second vector core with ids from 16.
         if (Core* v = b.vector(id / 16))
-          signal_core(v, id % 16);
+          signal_core(v, id % 16, pipe);
         else
           fail("AK-SYNC-004", "intra-block arrive %u addresses a vector core this launch has not",
                id);
       } else if (Core* cube = b.cube()) {
-        signal_core(cube, id % 16 + 16 * c.sub);
+        signal_core(cube, id % 16 + 16 * c.sub, pipe);
       } else {
         fail("AK-SYNC-004", "intra-block arrive in a kernel without a cube core");
       }
@@ -87,18 +118,18 @@ void arrive_now(Core& c, Scope scope, uint32_t id) {
       bool both = b.vector(1) ? n[0] > 0 && n[1] > 0 : n[0] > 0;
       if (!both) return;
       for (uint32_t s = 0; s < 2; ++s)
-        if (Core* v = b.vector(s)) --n[s], signal_core(v, id);
+        if (Core* v = b.vector(s)) --n[s], signal_core(v, id, pipe);
       return;
     }
     case Scope::Block: {
       if (c.aic) {
         for (uint32_t s = 0; s < 2; ++s)
-          if (Core* v = b.vector(s)) signal_core(v, id);
+          if (Core* v = b.vector(s)) signal_core(v, id, pipe);
         return;
       }
       int* n = b.block_arrived[id];
       ++n[c.sub];
-      if (n[0] > 0 && n[1] > 0 && b.cube()) --n[0], --n[1], signal_core(b.cube(), id);
+      if (n[0] > 0 && n[1] > 0 && b.cube()) --n[0], --n[1], signal_core(b.cube(), id, pipe);
       return;
     }
   }
@@ -137,10 +168,12 @@ void sync_wait(pipe_t from, pipe_t to, uint32_t id) {
       },
       [&c, from, to, id] {
         uint32_t set = c.set_at[from][to][id], taken = c.taken_at[from][to][id];
-        return "event " + std::to_string(id) + " from " + pipe_name(from) + " to " + pipe_name(to) +
-               (!set ? std::string(", which nobody has set")
-                     : ", last set at line " + std::to_string(set) + " and taken at line " +
-                           std::to_string(taken));
+        std::string text = "event " + std::to_string(id) + " from " + pipe_name(from) + " to " +
+                           pipe_name(to) +
+                           (!set ? std::string(", which nobody has set")
+                                 : ", last set at line " + std::to_string(set) +
+                                       " and taken at line " + std::to_string(taken));
+        return Waits{text, true, set, uint32_t(from)};
       });
 }
 
@@ -157,7 +190,7 @@ void sync_all() {
           if (!q.empty()) return false;
         return true;
       },
-      [] { return std::string("all pipes to drain (asc_sync)"); });
+      [&c] { return Waits{"all pipes to drain (asc_sync): " + busy_pipes(c)}; });
   stream_record("asc_sync", PIPE_ALL, 0, 0);
 }
 
@@ -182,6 +215,7 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
     return;
   }
   uint64_t before = c.lock[id].issued;
+  uint32_t last = c.lock[id].site, by = c.lock[id].pipe;
   wait_on(
       pipe,
       [&c, pipe, id, before] {
@@ -189,7 +223,11 @@ void lock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
         stream_record("asc_lock", pipe, before, id);
         return true;
       },
-      [id] { return "lock " + std::to_string(id); });
+      [id, last, by] {
+        std::string text = "lock " + std::to_string(id) + ", to be given back by " +
+                           pipe_name(int(by)) + " at line " + std::to_string(last);
+        return Waits{text, true, last, by};
+      });
 }
 
 void unlock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
@@ -200,6 +238,7 @@ void unlock(pipe_t pipe, uint32_t id, asc_lock_mode mode) {
   if (mutate_sync("asc_unlock", pipe, any, id, kLocks, [=] { unlock(pipe, id, mode); })) return;
   if (trace_sync("asc_unlock", pipe, PIPE_ALL, id)) return;
   uint64_t number = c.lock[id].issued++;
+  c.lock[id].site = site, c.lock[id].pipe = pipe;
   on_pipe(pipe, [&c, pipe, id, number] {
     ++c.lock[id].done;
     stream_record("asc_unlock", pipe, number, id);
@@ -221,7 +260,7 @@ void cross_arrive(Scope scope, pipe_t pipe, uint32_t id) {
   const char* name = names[int(scope)];
   on_pipe(pipe, [&c, name, pipe, scope, id] {
     stream_record(name, pipe, uint64_t(scope), id);
-    arrive_now(c, scope, id);
+    arrive_now(c, scope, id, uint32_t(pipe));
   });
 }
 
@@ -245,11 +284,13 @@ void cross_wait(Scope scope, pipe_t pipe, uint32_t id) {
         stream_record(name, pipe, uint64_t(scope), id);
         return true;
       },
-      [&c, name, id] {
+      [&c, name, scope, id] {
         uint32_t last = c.signalled_at[id];
-        return std::string(name) + " flag " + std::to_string(id) +
-               (last ? ", last signalled at line " + std::to_string(last)
-                     : std::string(", which nobody has signalled"));
+        std::string text = std::string(name) + " flag " + std::to_string(id) + " of " +
+                           signaller(c, scope, id) +
+                           (last ? ", last signalled at line " + std::to_string(last)
+                                 : std::string(", which nobody has signalled"));
+        return Waits{text, true, last, c.signalled_by[id]};
       });
 }
 

@@ -10,7 +10,7 @@
 
 namespace ak::judge {
 namespace {
-constexpr uint64_t kMostPairs = 4u << 20;  // looked at; enough to name every pair of lines
+uint64_t most_pairs = 64u << 20;  // about a second; what lies behind is said to be not judged
 
 bool before(const Reach& a, const Reach& b) {
   if (!b.knows) return false;
@@ -24,9 +24,10 @@ struct Pairs {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, bool>, Finding> found;
   uint64_t looked_at = 0;
 
+  bool full() const { return looked_at >= most_pairs; }
   void judge(const Reach& a, const Reach& b) {
-    ++looked_at;
     if (a.block == b.block || (a.site & b.site & kAtomicMark)) return;
+    ++looked_at;
     bool first = before(a, b), second = !first && before(b, a);
     // A scalar read through the cache after all, of what another block wrote before.
     const Reach* stale = first && (b.site & kCachedMark) && !b.write    ? &b
@@ -40,30 +41,32 @@ struct Pairs {
                                            std::tuple(a.site & kSiteMask, a.block);
     const Reach &x = swap ? b : a, &y = swap ? a : b;
     uint64_t low = std::max(a.base, b.base), high = std::min(a.end, b.end);
-    auto place = [](const Finding& f) {
-      return std::tuple(f.block, f.other_block, f.base, f.bytes);
-    };
-    Finding f = make(x, y, low, high, stale != nullptr);
-    auto [it, fresh] =
-        found.try_emplace({stale ? 6u : 8u, x.site & kSiteMask, y.site & kSiteMask, y.write}, f);
-    if (fresh) return;
-    uint64_t count = it->second.count + 1;
-    if (place(f) < place(it->second)) it->second = f;
-    it->second.count = count;
+    auto [it, fresh] = found.try_emplace(
+        {stale ? 6u : 8u, x.site & kSiteMask, y.site & kSiteMask, y.write}, Finding{});
+    Finding& f = it->second;
+    uint64_t count = f.count + 1;
+    auto place = std::tuple(x.block, y.block, low, high - low);
+    if (fresh || place < std::tuple(f.block, f.other_block, f.base, f.bytes))
+      f = make(x, y, low, high, stale != nullptr);
+    f.count = count;
   }
 
+  // Nothing is known of what lies at `r` and behind it.
+  Finding stopped(const Reach& r, uint64_t end) const {
+    Finding f = places(r, r);
+    std::snprintf(f.code, sizeof f.code, "AK-RACE-010");
+    f.base = r.base, f.bytes = std::max(end, r.end) - r.base;
+    std::snprintf(
+        f.detail, sizeof f.detail,
+        "cannot judge: after %llu pairs of accesses by different blocks, those from here on "
+        "were not compared",
+        (unsigned long long)looked_at);
+    return f;
+  }
   Finding make(const Reach& x, const Reach& y, uint64_t low, uint64_t high, bool stale) const {
-    Finding f{};
+    Finding f = places(x, y);
     std::snprintf(f.code, sizeof f.code, stale ? "AK-RACE-006" : "AK-RACE-008");
-    f.site = x.site & kSiteMask, f.other_site = y.site & kSiteMask;
-    f.block = x.block, f.other_block = y.block;
-    uint32_t here = x.actor / kActorsPerCore, there = y.actor / kActorsPerCore;
-    f.aic = here == 0, f.sub = uint8_t(here ? here - 1 : 0), f.pipe = x.actor % kActorsPerCore;
-    f.other_aic = there == 0, f.other_sub = uint8_t(there ? there - 1 : 0);
-    f.other_pipe = y.actor % kActorsPerCore;
-    f.space = uint8_t(Space::GM), f.write = x.write, f.other_write = y.write;
-    f.this_order = this_order;
-    f.base = low, f.bytes = high - low, f.count = 1;
+    f.base = low, f.bytes = high - low;
     if (stale)
       std::snprintf(f.detail, sizeof f.detail,
                     "scalar read through the data cache of what block %u wrote: may be stale",
@@ -74,42 +77,46 @@ struct Pairs {
                     x.block, y.block, y.write ? "write" : "write and read");
     return f;
   }
+  Finding places(const Reach& x, const Reach& y) const {
+    Finding f{};
+    f.site = x.site & kSiteMask, f.other_site = y.site & kSiteMask;
+    f.block = x.block, f.other_block = y.block;
+    uint32_t here = x.actor / kActorsPerCore, there = y.actor / kActorsPerCore;
+    f.aic = here == 0, f.sub = uint8_t(here ? here - 1 : 0), f.pipe = x.actor % kActorsPerCore;
+    f.other_aic = there == 0, f.other_sub = uint8_t(there ? there - 1 : 0);
+    f.other_pipe = y.actor % kActorsPerCore;
+    f.space = uint8_t(Space::GM), f.write = x.write, f.other_write = y.write;
+    f.this_order = this_order, f.count = 1;
+    return f;
+  }
 };
 }  // namespace
 
 void judge_blocks(std::vector<Reach>& all, bool this_order) {
   Pairs pairs{this_order, {}, 0};
-  std::vector<Reach> writes, reads;
-  for (const Reach& r : all) (r.write ? writes : reads).push_back(r);
-  auto by_place = [](const Reach& a, const Reach& b) {
+  std::sort(all.begin(), all.end(), [](const Reach& a, const Reach& b) {
     return std::tuple(a.base, a.end, a.block, a.site) < std::tuple(b.base, b.end, b.block, b.site);
-  };
-  std::sort(writes.begin(), writes.end(), by_place);
-  std::sort(reads.begin(), reads.end(), by_place);
-  // Writes that have begun and not ended; usually one.
-  std::vector<const Reach*> open;
-  auto keep_open = [&](uint64_t at) {
-    std::erase_if(open, [&](const Reach* r) { return r->end <= at; });
-  };
-  for (const Reach& w : writes) {
-    if (pairs.looked_at > kMostPairs) break;
-    keep_open(w.base);
-    for (const Reach* o : open) pairs.judge(*o, w);
-    open.push_back(&w);
-  }
-  // Reads against writes: both sorted, so those that begin in the other's range are neighbours.
-  open.clear();
-  std::vector<const Reach*> reading;
-  size_t i = 0, j = 0;
-  while ((i < writes.size() || j < reads.size()) && pairs.looked_at <= kMostPairs) {
-    bool write = j >= reads.size() || (i < writes.size() && writes[i].base <= reads[j].base);
-    const Reach& r = write ? writes[i++] : reads[j++];
-    keep_open(r.base);
-    std::erase_if(reading, [&](const Reach* o) { return o->end <= r.base; });
-    for (const Reach* o : write ? reading : open) pairs.judge(*o, r);
-    (write ? open : reading).push_back(&r);
+  });
+  // From low addresses to high: accesses that have begun and not ended; usually one.
+  std::vector<const Reach*> writes, reads;
+  for (const Reach& r : all) {
+    auto ended = [&](const Reach* o) { return o->end <= r.base; };
+    std::erase_if(writes, ended);
+    std::erase_if(reads, ended);
+    for (const Reach* o : writes) pairs.judge(*o, r);
+    if (r.write)
+      for (const Reach* o : reads) pairs.judge(*o, r);
+    (r.write ? writes : reads).push_back(&r);
+    if (!pairs.full()) continue;
+    report(pairs.stopped(r, all.back().end));
+    break;
   }
   for (auto& [_, f] : pairs.found) report(f);
 }
 
 }  // namespace ak::judge
+
+extern "C" AK_API uint64_t ak_most_pairs(uint64_t pairs) {
+  std::swap(pairs, ak::judge::most_pairs);
+  return pairs;
+}

@@ -11,6 +11,10 @@
 
 namespace ak::judge {
 
+// Of an event of a core.
+inline uint32_t event_key(uint32_t slot, uint32_t from, uint32_t to, uint32_t id) {
+  return slot << 16 | from << 12 | to << 8 | id;
+}
 // Signals of one flag or event: those not yet taken, and what the protocol asks about.
 struct Signals {
   struct Signal {
