@@ -79,9 +79,10 @@ def keep(kernel: EmulatedKernel, origins: Any, *, read: bool) -> None:
     (``read``) and so reads the findings of the launch.
     """
     from ascendkit.emulator.findings.finding import Reader
+    from ascendkit.emulator.findings.merge import merged
 
     reader = Reader(kernel.text, origins)
-    found = [reader.of_raw(f, kernel.regions) for f in kernel.findings]
+    found = merged(reader.of_raw(f, kernel.regions) for f in kernel.findings)
     kept = _kept.get()
     if kept is not None:
         kept.launches += 1

@@ -10,6 +10,7 @@ from typing import Any
 from ascendkit.emulator.errors import EmulatorError
 from ascendkit.emulator.findings import render
 from ascendkit.emulator.findings.finding import ONE_RUN, Finding, Reader
+from ascendkit.emulator.findings.merge import identity, merged
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, Run
 from ascendkit.errors import bad_type, bad_value
 
@@ -108,7 +109,7 @@ def check(
         once, findings = subject.launch(args, order)
         run = once if seed == 0 else run
         for f in findings:
-            found.setdefault(_key(f), f)
+            found.setdefault(identity(f), f)
     scope = f"this order and {replays} replays" if replays else ONE_RUN
     ordered = sorted(found.values(), key=_order)
     result = CheckResult(
@@ -172,7 +173,7 @@ class _Subject:
         except EmulatorError as error:
             failure = error
         raw = kernel.findings if kernel is not None else lowered.findings
-        found = [reader.of_raw(r, self._regions(r.kernel)) for r in raw]
+        found = merged(reader.of_raw(r, self._regions(r.kernel)) for r in raw)
         if run is not None:
             run.findings = tuple(raw)
         if failure is not None:

@@ -52,6 +52,7 @@ class Finding:
         scope: ``all schedules``, ``this run``, ``this order and N replays``.
         condition: loops and branches around ``here``, outermost first.
         count: how often it was seen.
+        ranges: the bytes between ``begin`` and ``end`` that are meant; empty: all.
     """
 
     code: str
@@ -69,6 +70,7 @@ class Finding:
     cure: str = ""
     count: int = 1
     kernel: str = ""
+    ranges: tuple[tuple[int, int], ...] = ()
 
     @property
     def page(self) -> str:

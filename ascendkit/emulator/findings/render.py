@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _COLOURS = {"error": "red", "warning": "yellow", "advice": "cyan", "note": "blue"}
-_WIDE = 100
+_WIDE, _RANGES = 100, 4
 
 
 def plain(findings: Iterable[Finding]) -> str:
@@ -78,7 +78,10 @@ def _lines(f: Finding) -> Iterator[tuple[str, str]]:
             yield "", f"  {row}"
     if f.space:
         name = f"{f.buffer}: " if f.buffer else ""
-        yield "", f"  {name}{f.space} bytes [{f.begin}, {f.end})"
+        ranges = f.ranges or ((f.begin, f.end),)
+        text = ", ".join(f"[{begin}, {end})" for begin, end in ranges[:_RANGES])
+        more = f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else ""
+        yield "", f"  {name}{f.space} bytes {text}{more}"
     yield from _point(f.here, "")
     if f.other is not None:
         yield from _point(f.other, "with " if f.here.access else "see ")
