@@ -1,7 +1,8 @@
 """``python -m topk.radix_select.study``: work of the streaming algorithm over adversarial rows.
 
 One line of JSON a row kind and length (see :func:`measure`); with ``figure=FILE.svg`` also a plot
-of work / row_len. Nothing here is a time: it counts candidates, so it holds on every machine.
+of work / row_len. It counts candidates, so it holds on every machine. With ``bandwidth=FILE.svg``
+nothing is counted: what results/topk_h200.jsonl holds is plotted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -124,8 +127,54 @@ def plot(records: list[dict[str, object]], path: str) -> None:
     figure.savefig(path)
 
 
+def plot_bandwidth(records: list[dict[str, Any]], path: str) -> None:
+    """Bandwidth over row length on a GPU, a line a batch size: unsorted bf16, larger topk of two.
+
+    Args:
+        records: lines of ``results/topk_h200.jsonl``; those that name no command are of kernels
+            that are no longer there.
+        path: of the SVG.
+    """
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    best: dict[tuple[int, int], tuple[float, float]] = {}
+    reads: dict[int, float] = {}
+    for r in records:
+        if "command" not in r or r["dtype"] != "bfloat16" or r["topk"] != min(1024, r["row_len"]):
+            continue
+        key = (r["rows"], r["row_len"])
+        gbs = r["moved_bytes"] / min(r["ours_us"].values()) / 1e3
+        best[key] = max(
+            best.get(key, (0.0, 0.0)), (gbs, r["moved_bytes"] / r["torch_topk_us"] / 1e3)
+        )
+        if r["rows"] == 256:
+            reads[r["row_len"]] = r["input_bytes"] / r["read_us"] / 1e3
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for i, rows in enumerate(sorted({rows for rows, _ in best})):
+        at = sorted(n for b, n in best if b == rows)
+        if len(at) > 1:
+            axes.plot(at, [best[rows, n][0] for n in at], f".-C{i}", label=f"{rows} rows")
+            axes.plot(at, [best[rows, n][1] for n in at], f":C{i}", linewidth=0.8)
+    lengths = sorted(reads)
+    axes.plot(lengths, [reads[n] for n in lengths], "k--", label="sum of the same bytes, 256 rows")
+    axes.plot([], [], "k:", label="torch.topk", linewidth=0.8)
+    axes.set(xlabel="row length", ylabel="GB/s (measured)")
+    axes.set_xscale("log", base=2)
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
 def main(argv: list[str]) -> None:
-    """Print records; plot where asked to."""
+    """Print records; ``figure=FILE`` plots them. ``bandwidth=FILE`` plots what was measured."""
+    for word in argv:
+        if word.startswith("bandwidth="):
+            lines = Path("results/topk_h200.jsonl").read_text().splitlines()
+            return plot_bandwidth([json.loads(line) for line in lines], word.partition("=")[2])
     records = []
     for record in study():
         records.append(record)
@@ -133,6 +182,7 @@ def main(argv: list[str]) -> None:
     for word in argv:
         if word.startswith("figure="):
             plot(records, word.removeprefix("figure="))
+    return None
 
 
 if __name__ == "__main__":
