@@ -114,6 +114,20 @@ def test_gate_trains(scoring: str, seed: int) -> None:
         slope_of_loss.sum().backward()
 
 
+def test_training_compiles_into_one_graph(seed: int) -> None:
+    torch.compiler.reset()
+    x = normal((5, 16), generator(seed)).requires_grad_()
+
+    def loss(logits: torch.Tensor) -> torch.Tensor:
+        _, weights = moe_topk_gate(logits, 4, False, 0, 1.5, 0, "sigmoid")
+        return (weights * torch.arange(4.0)).sum()
+
+    (want,) = torch.autograd.grad(loss(x), x)
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    (got,) = torch.autograd.grad(compiled(x), x)
+    assert torch.equal(got, want)
+
+
 def test_derivative_of_sqrt_softplus_is_within_four_units_of_exact(seed: int) -> None:
     y = torch.rand(20_000, generator=generator(seed)) * 3
     y = torch.cat([y, y * 1e-3, y * 1e-20, y * 1e18, torch.tensor([1.0, 0.99999994, 9.4])])

@@ -14,6 +14,8 @@ from torch.autograd.function import once_differentiable
 from ascendkit import platform as platforms
 from ascendkit.registry import op
 
+BACKWARD = "tilekernels.moe_topk_gate_backward"
+
 
 def differentiable(
     args: tuple[Any, ...], platform: str | None
@@ -58,8 +60,11 @@ def gradient(args: tuple[Any, ...], platform: str | None) -> torch.Tensor:
     """What the op gives; its torch operations, on any device, where a platform has no kernel."""
     from tilekernels.moe_topk_gate_backward import moe_topk_gate_backward
 
-    backward = op("tilekernels.moe_topk_gate_backward")
-    if platforms.current(args[0].device.type, platform) in backward.platforms():
+    if torch.compiler.is_compiling() or _has_kernel(args[0].device.type, platform):
         return moe_topk_gate_backward(*args, platform=platform)
-    found: torch.Tensor = backward.load("reference").reference(*args, None, None)
+    found: torch.Tensor = op(BACKWARD).load("reference").reference(*args, None, None)
     return found
+
+
+def _has_kernel(device: str, platform: str | None) -> bool:
+    return platforms.current(device, platform) in op(BACKWARD).platforms()
