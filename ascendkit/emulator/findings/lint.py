@@ -38,8 +38,8 @@ _PRODUCT = re.compile(r"(?<!int64_t\))(?<![\w.])(\w+) \* (\d+)")
 def lint(kernel: Any, pass_configs: Mapping[str, Any] | None = None) -> tuple[Finding, ...]:
     """What is wrong or odd in a source text, a ``.asc`` file, or a TileLang ``prim_func``.
 
-    A function is lowered first; one that does not fit the chip, and pass options, buffer versions
-    and pipeline stages that change nothing, are found too.
+    A function is lowered first; one that does not fit the chip, and, of one without errors,
+    pass options, buffer versions and pipeline stages that change nothing, are found too.
 
     Raises:
         TypeError: something else.
@@ -57,8 +57,9 @@ def lint(kernel: Any, pass_configs: Mapping[str, Any] | None = None) -> tuple[Fi
         return _sorted(found)
     entry = lower(kernel, pass_configs)
     found += of_source(entry["source"], load(entry, kernel))
-    unused = options.without_effect(kernel, dict(pass_configs or {}), entry["source"])
-    found += map(without_effect, unused)
+    if not any(f.severity == "error" for f in found):
+        unused = options.without_effect(kernel, dict(pass_configs or {}), entry["source"])
+        found += map(without_effect, unused)
     return _sorted(found)
 
 

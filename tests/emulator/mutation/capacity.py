@@ -80,7 +80,10 @@ def judge(launch: Launch, growth: Growth) -> Outcome:
             for m in fit.memories
             if m.space == growth.space and m.need > fit.capacity["950"][m.space]
         ]
-        said = {f.code for f in lint(grown, launch.configs)} & {"AK-CAPACITY-001", "AK-LINT-008"}
+        said: set[str] = set()
+        if over or any(fit.reason for fit in found):
+            known = {"AK-CAPACITY-001", "AK-LINT-008"}
+            said = {f.code for f in lint(grown, launch.configs)} & known
         by = tuple(sorted(said)) + (("fits",) if over else ())
         verdict = REPORTED if said and not any(fit.ok for fit in found) else SURVIVED
         if not by:
