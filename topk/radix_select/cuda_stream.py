@@ -21,8 +21,8 @@ MIN_STAGES = 4
 """Blocks a ring should hold: as many as are looked at before the first threshold, and more."""
 MIN_SHARE = 1 << 16
 """Bytes of a row below which another CTA costs more than it saves."""
-MAX_CLUSTER = 8
-"""CTAs of a cluster on every GPU that has clusters."""
+CLUSTERS = ((8, 15), (4, 32), (2, 66))
+"""(CTAs that share a row, most such clusters an H200 of 132 SMs runs at once)."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Layout:
 def layout(rows: int, row_len: int, topk: int, size: int, num_sms: int) -> Layout:
     """For elements of ``size`` bytes; measured on an H200 (docs/topk.md)."""
     capacity = next(c for most, c in CAPACITIES if topk <= most)
-    shares = min(num_sms // max(rows, 1), row_len * size // MIN_SHARE, MAX_CLUSTER)
-    if shares > 1:
-        return Layout(512, 2, capacity, 1 << shares.bit_length() - 1, 1)
+    for cluster, most in CLUSTERS:
+        if rows * 132 <= most * num_sms and row_len * size >= cluster * MIN_SHARE:
+            return Layout(512, 2, capacity, cluster, 1)
     threads, residents = (256, 2) if rows > num_sms else (512, 1)
     large = Layout(threads, 4, capacity, 1, residents)
     enough = large.stages(size) >= MIN_STAGES
