@@ -1,7 +1,8 @@
 """Rows of our own top-k on the H200, from its measured records: a curve over row length a batch.
 
 Of every shape the fastest layout of all records that name their command; the oldest do not, and
-their kernels are no longer in the tree:
+their kernels are no longer in the tree. Rows of fewer than four times topk are left out: their
+time follows topk, not the row, and the curve is one over rows.
 
     python results/budget_curves/extract_topk.py    # after new lines in results/topk_h200.jsonl
 """
@@ -31,7 +32,8 @@ def text(records):
     """The file for these records."""
     fastest = {}
     for r in records:
-        if r.get("record") == "topk_time" and r.get("ours_us") and "command" in r:
+        ours = r.get("record") == "topk_time" and r.get("ours_us") and "command" in r
+        if ours and 4 * r["topk"] <= r["row_len"]:
             series = (r["rows"], r["topk"], r["dtype"], bool(r["sorted"]))
             times = r["ours_us"]
             us = min(times.values()) if isinstance(times, dict) else times

@@ -183,8 +183,8 @@ def test_top_k_follows_its_own_measured_curve():
     for row in own:
         (call,) = row.calls
         got = timing(call, device("h200"), Stack("decode"))
-        # Three standard errors of the fit.
-        assert abs(math.log(got.seconds / row.seconds)) < 3 * got.sigma, row.id
+        # Four standard errors of the fit: there are some eighty rows.
+        assert abs(math.log(got.seconds / row.seconds)) < 4 * got.sigma, row.id
 
 
 def test_few_rows_have_another_kernel():
