@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -58,7 +59,8 @@ def cost(call: Callable[[], object]) -> Cost:
 
 
 def measure() -> Iterator[dict[str, object]]:
-    """One row a kernel: seconds without and with checks, and the peak memory of the process."""
+    """One row a kernel: seconds without and with checks, and the peak memory of the process; one of
+    memory, from a process of its own."""
     import torch
 
     from ascendkit.bench.environment import commit, device_name
@@ -83,6 +85,8 @@ def measure() -> Iterator[dict[str, object]]:
             "command": COMMAND,
         }
 
+    command = [sys.executable, "-W", "ignore", "-m", "ascendkit.emulator.bench_memory"]
+    yield json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     rate, x = EmulatedKernel(bench._RATE), torch.randn(256)
     yield row("vector_instructions", lambda: rate.launch([x, 20_000], grid=1))
     with active():

@@ -117,6 +117,22 @@ def test_faults_are_found(fault):
     assert all(f.bytes and f.site and f.other_site for f in found if "RACE" in f.code)
 
 
+@pytest.mark.parametrize(
+    "read, found",
+    [
+        ("p[0] = x[3];", {"AK-RACE-006"}),
+        ("p[0] = (float)asc_load_dev((__gm__ uint32_t*)x + 3);", set()),
+    ],
+)
+def test_what_another_block_wrote_may_be_stale_in_the_data_cache(read, found):
+    barrier = "  }\n  asc_sync_inter_arrive(PIPE_MTE3, 1);\n  asc_sync_inter_wait(PIPE_S, 1);\n"
+    last = f"  if (block_idx == 1) {read}\n"
+    text = body(IN, LOAD, TWICE, STORE, "  if (block_idx == 0) {\n", OUT, barrier, last)
+    assert codes(text) == found
+    # In no order it is a race, however it is read.
+    assert codes(text.replace("  asc_sync_inter_wait(PIPE_S, 1);\n", "")) >= {"AK-RACE-008"}
+
+
 def test_a_race_names_lines_bytes_and_pipes():
     text = GOOD.replace(STORE, "")
     kernel = EmulatedKernel(text)
