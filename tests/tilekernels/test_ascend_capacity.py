@@ -16,12 +16,15 @@ from ascendkit.registry import op, ops
 from tilekernels.gating import ascend_gate, ascend_program
 from tilekernels.gating.gate import Gate
 from tilekernels.machine import MAX_WORDS
+from tilekernels.moe_topk_gate_backward import ascend_program as backward
 from tilekernels.topk_gate.ascend import MAX_WIDE_EXPERTS
 
 CORES = 64
 DOCS = Path(__file__).parents[2] / "docs" / "gate.md"
 MAX_EXPERTS = 6784
 """Of both gates."""
+MAX_BACKWARD = 12416
+"""Of the gradient of a gate."""
 MAX_SCORES = 26624
 """Of a token, for topk_sum_and_topk_group_idx."""
 
@@ -45,6 +48,11 @@ LARGEST: dict[str, tuple[Callable[[], Any], ...]] = {
     "top2_sum_gate": (gate(options=FEW, groups=(32, 16), parallel=True),),
     "topk_sum_and_topk_group_idx": (
         program("topk_sum_and_topk_group_idx", 32, MAX_SCORES // 32, 2, 32, CORES),
+    ),
+    "moe_topk_gate_backward": (
+        lambda: backward.prim_func(
+            backward.Form(MAX_BACKWARD, 32, 32, 32, "sqrtsoftplus", True), CORES
+        ),
     ),
     "normalize_weight": (program("normalize_weight", 32, CORES),),
     "group_count": (program("group_count", 8192, CORES),),
@@ -109,6 +117,7 @@ def test_largest_shape_fits(name: str) -> None:
         ("topk_gate", {"num_experts": MAX_WIDE_EXPERTS}, "num_experts"),
         ("moe_topk_gate", {"num_experts": MAX_EXPERTS}, "num_experts"),
         ("top2_sum_gate", {"num_experts": MAX_EXPERTS}, "num_experts"),
+        ("moe_topk_gate_backward", {"num_experts": MAX_BACKWARD}, "num_experts"),
         ("topk_sum_and_topk_group_idx", {"num_groups": 1, "per_group": MAX_SCORES}, "per_group"),
         ("group_count", {"num_indices": MAX_WORDS // 2}, "num_indices"),
         ("aux_fi", {"num_indices": MAX_WORDS // 2}, "num_indices"),

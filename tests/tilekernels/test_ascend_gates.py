@@ -22,6 +22,7 @@ from tilekernels.moe_topk_gate.cuda import gate_of
 CHOSEN = {
     "moe_topk_gate": ("3x513k8-sqrtsoftplus", "11x64k30"),
     "top2_sum_gate": ("19x256k8g8of4-softmax", "7x24k20"),
+    "moe_topk_gate_backward": ("18x72k6-softmax", "33x256k8"),
     "topk_sum_and_topk_group_idx": ("21x8x9-2-4-all_equal", "9x31x3"),
     "get_fused_mapping": ("301x1of257", "50x5of6a8-repeats"),
     "reduce_fused": ("6x3x16-w-float16-special", "6x3x16-w8f-bfloat16-special"),

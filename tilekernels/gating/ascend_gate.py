@@ -62,11 +62,14 @@ def launch(
     if unmapped is not None:
         # Of one column the stride says nothing, but a view as words needs 1.
         unmapped = unmapped.as_strided(unmapped.shape, (unmapped.stride(0), 1)).view(torch.int32)
-    found = kernel(gate, vector_cores(logits), logits.device.type == "cpu")
+    tokens, cores = len(logits), vector_cores(logits)
+    rows = min(rows_per_tile(gate), -(-tokens // cores))
+    found = kernel(gate, cores, logits.device.type == "cpu")
     found(
         logits, given.get("bias"), given.get("image_bias"), image, mask, fixed,
         given.get("physical"), count, out[0].view(torch.int32), unmapped, out[1],
         given.get("scores"), random, total, scale, ep_rank, *local,
+        rows, -(-tokens // rows),
     )  # fmt: skip
 
 

@@ -37,7 +37,11 @@ def rows_per_tile(gate: Gate) -> int:
 
 
 def prim_func(gate: Gate, num_cores: int) -> Any:
-    """The TileLang program of a gate; flags are bytes, a tensor that an option lacks is None."""
+    """The TileLang program of a gate; flags are bytes, a tensor that an option lacks is None.
+
+    There are ``tiles`` of ``rows`` tokens; numbers come from the host, since TileLang would repeat
+    the terms that they are made of wherever they occur.
+    """
     from tilelang.ascend import language as T
     from tilelang.ascend.language import simd as S
 
@@ -136,6 +140,8 @@ def prim_func(gate: Gate, num_cores: int) -> Any:
         per: T.int32,
         tp_rank: T.int32,
         num_tp: T.int32,
+        rows: T.int32,
+        tiles: T.int32,
     ):
         with T.Kernel(num_cores) as core:
             x_ub = T.alloc_shared((B, P), f32)
@@ -159,10 +165,7 @@ def prim_func(gate: Gate, num_cores: int) -> Any:
                 with T.SimtVF(threads=128):
                     for e in T.Parallel(P):
                         group_ub[e] = T.min(e // per_group, num_groups - 1)
-            rows = T.min(B, T.max(1, T.ceildiv(N, num_cores)))
-            for tile in T.Persistent(
-                [T.ceildiv(N, rows)], num_cores, core, group_size=1, num_stages=STAGES
-            ):
+            for tile in T.Persistent([tiles], num_cores, core, group_size=1, num_stages=STAGES):
                 row = tile * rows
                 valid = T.min(rows, N - row)
                 T.copy(logits[row : row + valid, :], x_ub[:valid, :E])

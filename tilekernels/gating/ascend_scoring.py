@@ -8,7 +8,7 @@ from tilekernels.gating.scoring import G as POLYNOMIAL
 
 
 def scoring_macros() -> Any:
-    """Macros of float32 registers: ``finite``, ``exp``, the scores, the parts of a softmax's sum.
+    """Macros of float32 registers: ``finite``, ``horner``, ``exp``, scores, a softmax's sum.
 
     Multiply-adds are ``vmadd`` and ``vaxpy``, which round once; quotients and square roots are the
     ones that TileLang rounds to nearest.
@@ -81,6 +81,7 @@ def scoring_macros() -> Any:
 
     return SimpleNamespace(
         finite=finite,
+        horner=horner,
         exp=exp,
         add_parts=add_parts,
         whole_of=whole_of,
