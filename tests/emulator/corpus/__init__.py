@@ -52,7 +52,7 @@ class Launch:
                 _bytes(arg).copy_(start)
             if number in fresh:
                 unwritten.mark(arg, allocated=True)
-        options = {"threads": 1, "cores": self.cores, "timeout_s": 2.0} | options
+        options = {"threads": 1, "cores": self.cores, "timeout_s": 20.0} | options
         self.kernel.launch(self.args, grid=self.grid, **options)
         return self.outputs()
 
