@@ -57,6 +57,36 @@ void report_waits(Launch& launch) {
 }
 }  // namespace
 
+std::string busy_pipes(const Core& c) {
+  std::string text;
+  for (int p = 0; p < kPipes; ++p)
+    if (!c.queue[p].empty())
+      text += (text.empty() ? "" : ", ") + std::string(pipe_name(p)) + " at line " +
+              std::to_string(c.queue[p].front().site);
+  return text;
+}
+std::string signaller(const Core& c, Scope scope, uint32_t id) {
+  switch (scope) {
+    case Scope::Intra:
+      return c.aic ? "AIV" + std::to_string(id / 16) : "AIC";
+    case Scope::Subblock:
+      return "both vector cores";
+    case Scope::Block:
+      return c.aic ? "both vector cores" : "AIC";
+    case Scope::Inter:
+      break;
+  }
+  Launch& launch = *worker->launch;
+  auto& arrived = launch.inter[c.aic][id];
+  size_t missing = arrived.empty() ? launch.cores_of(c.aic) : 0;
+  std::string first;
+  for (size_t i = 0; i < arrived.size(); ++i)
+    if (arrived[i] == 0 && ++missing <= 3) first += (first.empty() ? "" : ", ") + std::to_string(i);
+  return "all " + std::to_string(launch.cores_of(c.aic)) + (c.aic ? " cube" : " vector") +
+         " cores, of which " + std::to_string(missing) + " have not arrived" +
+         (first.empty() ? "" : " (" + first + (missing > 3 ? ", ...)" : ")"));
+}
+
 void report_deadlock(Launch& launch, const char* what, bool for_good) {
   std::lock_guard<std::mutex> hold(launch.mutex);
   if (launch.aborted.exchange(true)) return;

@@ -10,6 +10,10 @@ namespace ak {
 // `for_good`: nothing would change, however long one waited.
 void report_deadlock(Launch& launch, const char* what, bool for_good);
 
+// Pipes that are not idle, and whose signal a wait is for; the launch is locked.
+std::string busy_pipes(const Core& c);
+std::string signaller(const Core& c, Scope scope, uint32_t id);
+
 // Turns of one worker in which its cores did nothing but read global memory: others may still write
 // it. When every worker waits or spins, and nothing happens for most of a second, nobody will.
 class Spinning {

@@ -1,6 +1,7 @@
 // Synchronisation: events between pipes, locks, barriers, and counters between cores.
 #include "mutate.h"
 #include "record.h"
+#include "stuck.h"
 
 namespace ak {
 namespace {
@@ -32,37 +33,6 @@ void wait_on(pipe_t pipe, READY ready, WHAT what) {
   }
   if (pipe_idle(pipe) && ready()) return;
   enqueue(pipe, new Wait<READY>(ready, what));
-}
-
-std::string busy_pipes(const Core& c) {
-  std::string text;
-  for (int p = 0; p < kPipes; ++p)
-    if (!c.queue[p].empty())
-      text += (text.empty() ? "" : ", ") + std::string(pipe_name(p)) + " at line " +
-              std::to_string(c.queue[p].front().site);
-  return text;
-}
-// Whose signal a wait is for. The launch is locked.
-std::string signaller(const Core& c, Scope scope, uint32_t id) {
-  switch (scope) {
-    case Scope::Intra:
-      return c.aic ? "AIV" + std::to_string(id / 16) : "AIC";
-    case Scope::Subblock:
-      return "both vector cores";
-    case Scope::Block:
-      return c.aic ? "both vector cores" : "AIC";
-    case Scope::Inter:
-      break;
-  }
-  Launch& launch = *worker->launch;
-  auto& arrived = launch.inter[c.aic][id];
-  size_t missing = arrived.empty() ? launch.cores_of(c.aic) : 0;
-  std::string first;
-  for (size_t i = 0; i < arrived.size(); ++i)
-    if (arrived[i] == 0 && ++missing <= 3) first += (first.empty() ? "" : ", ") + std::to_string(i);
-  return "all " + std::to_string(launch.cores_of(c.aic)) + (c.aic ? " cube" : " vector") +
-         " cores, of which " + std::to_string(missing) + " have not arrived" +
-         (first.empty() ? "" : " (" + first + (missing > 3 ? ", ...)" : ")"));
 }
 
 void released(Core& c) {

@@ -10,7 +10,7 @@
 
 namespace ak::judge {
 namespace {
-uint64_t most_pairs = 64u << 20;  // about a second; what lies behind is said to be not judged
+uint64_t most_pairs = 64u << 20;  // what lies behind is said to be not judged
 
 bool before(const Reach& a, const Reach& b) {
   if (!b.knows) return false;
