@@ -177,6 +177,7 @@ T __shfl_sync(uint mask, T mine, int from, int width = 32) {
 inline void ak_take(void* to, const void* from) { memcpy(to, from, 16); }
 inline void ak_put(void* to, const void* from) { memcpy(to, from, 16); }
 inline void ak_fetch(const void*, int) {}
+inline void ak_keep(const void*) {}
 template <class T>
 T __shfl_up_sync(uint mask, T mine, int by, int = 32) {
   const int lane = now->tid % 32;

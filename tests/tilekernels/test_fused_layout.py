@@ -147,6 +147,16 @@ def test_cuda_text_of_a_histogram_in_a_cluster(as_float: bool, seed: int, tmp_pa
     assert torch.equal(got, counts.float() * groups / 7 if as_float else counts.int())
 
 
+def test_few_gaps_are_looked_for_by_few_blocks_of_the_expansion() -> None:
+    from tilekernels.expand_to_fused import cuda
+
+    dense, padded = cuda.plan(14336, 16, 32768, 32768), cuda.plan(14336, 16, 40960, 32768)
+    assert dense.positions == cuda.FEW_GAPS and dense.ahead and dense.room
+    assert padded.positions == 1 and not padded.ahead and not padded.room
+    # An eighth of the positions without an entry, one more, and entries without a position.
+    assert [cuda.plan(512, 16, 8, n).positions for n in (7, 6, 9)] == [8, 1, 8]
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_cuda_text_of_the_expansion(scaled: bool, seed: int, tmp_path: Path) -> None:
     pytest.importorskip("tilelang")
@@ -161,8 +171,8 @@ def test_cuda_text_of_the_expansion(scaled: bool, seed: int, tmp_path: Path) -> 
         want = found.load("reference").reference(*args)
         data = want[0] if scaled else want
         row, size = x.shape[1] * x.element_size(), len(experts)
-        plan = cuda.plan(row, grain(row), size - places.numel())
-        plan = replace(plan, ahead=FETCHED if plan.ahead else 0)
+        plan = cuda.plan(row, grain(row), size, places.numel())
+        plan = replace(plan, ahead=FETCHED if plan.ahead else 0, room=i * 64)
         out = torch.full_like(data.view(torch.uint8), 0x77)
         given = {"x": x, "places": places, "experts": experts, "out": out}
         given |= {"N": len(x), "num_tokens": len(x), "X": size, "num_expanded_tokens": size}

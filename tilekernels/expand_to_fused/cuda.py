@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 AHEAD_BYTES = 7_500_000
 """Most bytes of rows that are fetched together."""
-AHEAD_ROW = 8192
-"""Longer rows are not fetched: a block reads enough at once."""
+SHORT_ROW, LONG_ROW = 8192, 16384
+"""Bytes up to which rows are fetched; those longer than a short one only by few blocks an SM, and
+only where hardly any block has nothing but zeros to write. Found on an H200: docs/gate.md."""
+FEW_BLOCKS_ROOM = 45_500
+"""Bytes of shared memory of which an SM has five times as many."""
 FEW_GAPS = 8
-"""Positions a block looks at where few, or none, are without an expert."""
+"""Positions a block looks at where at most one in as many is without an expert."""
 
 
 def supports(case: Case) -> Support:
@@ -39,24 +42,25 @@ def run(
 ) -> None:
     """Fill ``out`` (num_expanded_tokens, hidden)."""
     row = x.shape[1] * x.element_size()
-    layout = plan(row, grain(row, x, out), len(out) - token_topk_to_pos.numel())
+    layout = plan(row, grain(row, x, out), len(out), token_topk_to_pos.numel())
     found = kernel(row, token_topk_to_pos.shape[1], layout)
     maps = (token_topk_to_pos, pos_to_expert)
     found(words(x, layout), *maps, words(out, layout), num_blocks(layout, x, out))
 
 
-def plan(row_bytes: int, grain: int, gaps: int) -> Plan:
-    """The layout for a row size, the alignment of rows, and how many positions surely are empty."""
+def plan(row_bytes: int, grain: int, positions: int, entries: int) -> Plan:
+    """The layout for a row size, the alignment of rows, and how many positions entries can fill."""
     count = -(-row_bytes // grain)
     threads = next((t for t in (WARP, 64, 128, 256) if count <= t * MAX_HELD), 256)
-    # Rows of zeros are shared out evenly only if a block has one.
-    positions = 1 if gaps > 0 else FEW_GAPS
-    if grain < WIDE:
-        return Plan(grain, threads, False, 0, positions)
+    # A block for every position shares rows of zeros evenly, and costs where there are few.
+    dense = FEW_GAPS * (positions - entries) <= positions
+    looks = FEW_GAPS if dense else 1
+    if grain < WIDE or row_bytes > (LONG_ROW if dense else SHORT_ROW):
+        return Plan(grain, threads, grain >= WIDE, 0, looks)
     # A power of two, and no less than the rows that one block fetches.
-    ahead = 1 << (AHEAD_BYTES // row_bytes).bit_length() >> 1
-    ahead = ahead if row_bytes <= AHEAD_ROW and ahead >= FETCHED else 0
-    return Plan(grain, threads, True, ahead, positions)
+    ahead = max(1 << (AHEAD_BYTES // row_bytes).bit_length() >> 1, FETCHED)
+    room = FEW_BLOCKS_ROOM if row_bytes > SHORT_ROW else 0
+    return Plan(grain, threads, True, ahead, looks, room)
 
 
 def words(rows: "torch.Tensor", layout: Plan) -> "torch.Tensor":

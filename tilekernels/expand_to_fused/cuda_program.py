@@ -6,7 +6,8 @@ result, or some, and writes zeros where one has no expert. Scales, a few words a
 way; their result may be transposed.
 
 Reads that trickle in between many writes cost the memory more than their bytes (docs/gate.md). So
-rows that come soon are fetched into L2 beforehand, many at a time, where that was found to help.
+rows that come soon are fetched into L2 beforehand, many at a time, where that was found to help:
+rows that are long only where few blocks run beside each other.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ __device__ __forceinline__ void ak_put(void* to, const void* from) {
 __device__ __forceinline__ void ak_fetch(const void* from, int bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
+__device__ __forceinline__ void ak_keep(const void*) {
+  // Nothing: a named use, so that the room is asked for.
+}
 """
 
 
@@ -48,6 +52,8 @@ class Plan:
         streaming: whether accesses tell that nobody needs the bytes again; needs a grain of 16.
         ahead: tokens whose rows are fetched into L2 together; 0 for none; needs a grain of 16.
         positions: positions of the result that a block looks at.
+        room: bytes of shared memory that a block takes and leaves alone, which limits how many
+            blocks an SM runs at a time; 0 for no limit.
     """
 
     grain: int
@@ -55,6 +61,7 @@ class Plan:
     streaming: bool
     ahead: int
     positions: int
+    room: int = 0
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,9 @@ def _body(W: int, K: int, plan: Plan, scales: Scales | None) -> Any:
         to = T.alloc_local((K,), "int32")
         expert = T.alloc_local((P,), "int32")
         tid = T.get_thread_binding()
+        if plan.room:
+            room = T.alloc_shared((plan.room,), "uint8")
+            T.call_extern("handle", "ak_keep", T.address_of(room[0]))
         if plan.ahead:
             # The first blocks of every group of tokens fetch the rows of the next group.
             mine = block % plan.ahead * FETCHED

@@ -31,7 +31,7 @@ def run(
 
     data, sf = out
     row = x.shape[1] * x.element_size()
-    layout = rows.plan(row, grain(row, x, data), len(data) - token_topk_to_pos.numel())
+    layout = rows.plan(row, grain(row, x, data), len(data), token_topk_to_pos.numel())
     scales = Scales(x_sf.shape[1], use_tma_aligned_col_major_sf)
     found = rows.kernel(row, token_topk_to_pos.shape[1], layout, scales)
     words = (rows.words(t, layout) for t in (x, data))
