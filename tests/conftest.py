@@ -10,6 +10,11 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# An example may take as long as a busy machine makes it.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 LEDGER_LIMIT_S = 22 * 60
 """Seconds the suite may take on :data:`LEDGER_CORES` cores; ``-o ledger_limit_s=`` changes it."""

@@ -136,7 +136,7 @@ def test_what_if_moves_what_it_names(factor):
     assert (after.seconds < before.seconds) == (factor > 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(1, 4096), st.integers(16, 8192), st.integers(16, 8192),
     st.floats(0.25, 8), st.sampled_from(["h200", "b200", "ascend_950dt"]),

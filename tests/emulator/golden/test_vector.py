@@ -77,7 +77,6 @@ def test_chosen_inputs(family: str, seed: int) -> None:
     @seeded(seed)
     @settings(
         max_examples=60,
-        deadline=None,
         database=None,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
