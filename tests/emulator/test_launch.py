@@ -286,4 +286,4 @@ def test_command_line(tmp_path):
     assert "sum 90" in done.stdout
     assert (tmp_path / "x.npy").exists()
     failed = subprocess.run([*command, "--arg", "y=1"], capture_output=True, text=True)
-    assert failed.returncode == 2 and "nearest: x" in failed.stderr
+    assert failed.returncode == 2 and "wanted one of n, x" in failed.stderr
