@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator.errors import EmulatorError
-from ascendkit.emulator.findings import command, exits, printing, tools
+from ascendkit.emulator.findings import command, exits, loading, printing, tools
 
 EXAMPLE = """examples:
   python -m ascendkit.emulator run add.asc --grid 4 \\
@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="launch one kernel of a .asc file")
-    run.add_argument("file", type=Path, help="AscendC as TileLang generates it")
-    run.add_argument("--grid", type=int, required=True, help="blocks to launch")
+    run.add_argument("file", help="AscendC as TileLang generates it")
+    run.add_argument("--grid", type=int, help="blocks to launch (required)")
     run.add_argument("--kernel", help="which kernel, if the file has several")
     run.add_argument("--cores", type=int, default=32, help="AI cores of the chip (default 32)")
     run.add_argument("--threads", type=int, default=0, help="host threads (default: CPUs)")
@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add(commands)
     tools.add(commands)
     args, rest = parser.parse_known_args(argv)
+    if args.command == "run" and not loading.is_source(args.file):
+        parser.error(f"run takes a .asc file, got {args.file!r}; of module:function use check")
     # argparse takes positional arguments in one run only; key=value may stand anywhere.
     settings = [text for text in rest if "=" in text and not text.startswith("-")]
     if settings != rest or (rest and not hasattr(args, "settings")):
@@ -86,17 +88,18 @@ def _run(args: Any) -> int:
     from ascendkit.emulator.kernel import EmulatedKernel
 
     torch.manual_seed(args.seed)
-    kernel = EmulatedKernel(args.file.read_text(), args.kernel)
+    kernel = EmulatedKernel(loading.read(args.file), args.kernel)
     values = parse(args.arg, kernel.kernel.parameters)
+    grid = loading.blocks(args.grid)
     seconds = kernel.launch(
         values,
-        grid=args.grid,
+        grid=grid,
         cores=args.cores,
         threads=args.threads,
         replay=args.replay,
         timeout_s=args.timeout,
     )
-    print(f"{kernel.kernel.name}: {args.grid} blocks, {seconds * 1e3:.2f} ms on this host")
+    print(f"{kernel.kernel.name}: {grid} blocks, {seconds * 1e3:.2f} ms on this host")
     for parameter, value in zip(kernel.kernel.parameters, values):
         if not isinstance(value, torch.Tensor):
             continue

@@ -98,8 +98,6 @@ def _install() -> None:
         configs = dict(kwargs.get("pass_configs") or {})
         if attrs and "tilelang_out_idx" in attrs:
             out_idx = [int(i) for i in attrs["tilelang_out_idx"]]
-        if attrs and "tilelang_pass_configs" in attrs:
-            configs = {**dict(attrs["tilelang_pass_configs"]), **configs}
         return _Compiled(func, out_idx, configs)
 
     jit.compile = compile

@@ -35,6 +35,8 @@ def ascend_target() -> Any:
 def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Lower a ``T.prim_func``; returns the AscendC ``source`` and the ``host`` function in Python.
 
+    Pass options are those that the function itself asks for, and ``pass_configs`` over them.
+
     Raises:
         TypeError: not a prim_func.
     """
@@ -42,8 +44,8 @@ def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> dict
     from tilelang import tvm
 
     if not isinstance(prim_func, tvm.tirx.PrimFunc):
-        raise bad_type("function", prim_func, "a TileLang prim_func")
-    configs = dict(pass_configs or {})
+        raise wrong_kind("function", prim_func, "a TileLang prim_func")
+    configs = {**_own_configs(prim_func), **(pass_configs or {})}
 
     def make() -> dict[str, str]:
         target = ascend_target()
@@ -61,6 +63,44 @@ def lower(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> dict
 
     name = lowering_cache.key(prim_func, configs)
     return lowering_cache.remember(toolchain.cache_root() / "lowered", name, make)
+
+
+def lowered_kernel(
+    given: Any, pass_configs: Mapping[str, Any] | None = None, wanted: str = "a prim_func"
+) -> LoweredKernel:
+    """A prim_func, lowered with pass options; what is lowered already stays as it is.
+
+    Raises:
+        TypeError: something else, a ``@tilelang.jit`` function for one.
+        ValueError: pass options of something lowered.
+    """
+    if isinstance(given, LoweredKernel):
+        no_configs(pass_configs, "a compiled kernel")
+        return given
+    if not hasattr(given, "buffer_map"):
+        raise wrong_kind("kernel", given, wanted)
+    return LoweredKernel(given, None, pass_configs)
+
+
+def no_configs(pass_configs: Mapping[str, Any] | None, what: str) -> None:
+    """Refuse pass options where nothing is left to lower."""
+    if pass_configs is not None:
+        raise ValueError(f"pass_configs: got {dict(pass_configs)}, wanted none: {what} is lowered")
+
+
+def wrong_kind(what: str, given: Any, wanted: str) -> TypeError:
+    """The error for ``given``; of a ``@tilelang.jit`` function it says what to do."""
+    if not hasattr(given, "get_tir"):
+        return bad_type(what, given, wanted)
+    return TypeError(
+        f"{what}: got {type(given).__name__}, a function decorated with tilelang.jit, wanted "
+        f'{wanted}; call it inside ascendkit.use("emulator", check=True), which judges what it '
+        "runs, or pass fn.get_tir(...) with pass_configs=fn.pass_configs"
+    )
+
+
+def _own_configs(prim_func: Any) -> dict[str, Any]:
+    return dict((prim_func.attrs or {}).get("tilelang_pass_configs", {}))
 
 
 class LoweredKernel:
@@ -86,7 +126,7 @@ class LoweredKernel:
         self._host = host.load(lowered["host"])
         self._kernels: dict[str, EmulatedKernel] = {}
         self._names = [_parameter_name(prim_func, p) for p in prim_func.params]
-        self.last_seconds, self.last_grid = 0.0, 0
+        self.last_seconds, self.last_grid, self.last_blocks = 0.0, 0, 0
         self.findings: tuple[verdicts.RawFinding, ...] = ()
         """Of all kernels of the last call, if it was checked."""
 
@@ -116,7 +156,8 @@ class LoweredKernel:
         values = self._with_outputs(inputs)
         meta = bool(launch.get("control"))
         packed = [arguments.pack(n, v, meta=meta) for n, v in zip(self._names, values)]
-        self.last_seconds, self.findings = 0.0, ()
+        self.last_seconds, self.last_grid, self.last_blocks = 0.0, 0, 0
+        self.findings = ()
         launch.setdefault("cores", _cores())
         read = launch.get("check") is True
         launch.setdefault("check", _check())
@@ -132,6 +173,7 @@ class LoweredKernel:
             extents = args[count:]
             grid = int(extents[0]) if extents else 1
             self.last_grid = grid
+            self.last_blocks += grid
             try:
                 self.last_seconds += kernel.launch(args[:count], grid=grid, **launch)
             except EmulatorError as error:

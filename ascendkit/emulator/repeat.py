@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator.kernel import CORES, EmulatedKernel
 from ascendkit.emulator.verdicts import RawFinding
-from ascendkit.errors import bad_type
 
 
 class Repeated:
@@ -18,6 +17,7 @@ class Repeated:
         kernel_or_source: as for ``run``: AscendC text, a path, a prim_func or a lowered kernel.
         args: tensors and numbers, outputs included.
         grid: blocks, for source text only.
+        pass_configs: TileLang pass options, for a prim_func only.
 
     Raises:
         TypeError, ValueError: arguments do not fit.
@@ -31,17 +31,18 @@ class Repeated:
         grid: int | None = None,
         cores: int = CORES,
         name: str | None = None,
+        pass_configs: Mapping[str, Any] | None = None,
     ) -> None:
-        from ascendkit.emulator.lowered import LoweredKernel
+        from ascendkit.emulator.lowered import lowered_kernel, no_configs
         from ascendkit.emulator.running import _text
 
         given = kernel_or_source
         if isinstance(given, (str, Path)):
             given = EmulatedKernel(_text(given), name)
-        elif hasattr(given, "buffer_map"):
-            given = LoweredKernel(given)
-        if not isinstance(given, (EmulatedKernel, LoweredKernel)):
-            raise bad_type("kernel", kernel_or_source, "source text, a path or a prim_func")
+        if isinstance(given, EmulatedKernel):
+            no_configs(pass_configs, "source text")
+        else:
+            given = lowered_kernel(given, pass_configs, "source text, a path or a prim_func")
         self._options: dict[str, Any] = {"cores": cores, "threads": 1, "timeout_s": 60.0}
         if isinstance(given, EmulatedKernel):
             if grid is None:
@@ -66,6 +67,11 @@ class Repeated:
     def findings(self) -> tuple[RawFinding, ...]:
         """Of the last launch, if it was checked."""
         return tuple(self._kernel.findings)
+
+    @property
+    def blocks(self) -> int:
+        """Of the last launch."""
+        return int(self._options.get("grid", getattr(self._kernel, "last_blocks", 0)))
 
     def restore(self) -> None:
         """Give the tensors their first contents back."""

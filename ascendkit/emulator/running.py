@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator import judged
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, Run
-from ascendkit.errors import bad_type
 
 
 def run(
@@ -16,6 +16,7 @@ def run(
     grid: int | None = None,
     cores: int = CORES,
     name: str | None = None,
+    pass_configs: Mapping[str, Any] | None = None,
     **launch: Any,
 ) -> Run:
     """Run one kernel.
@@ -28,6 +29,7 @@ def run(
         grid: blocks to launch; required for source, taken from the function otherwise.
         cores: AI cores of the emulated chip.
         name: which kernel, when the source holds several.
+        pass_configs: TileLang pass options of a ``prim_func``.
         launch: ``threads`` (host threads), ``replay`` (seed of a random order), ``timeout_s``,
             ``check`` (run the judges; the result has their ``findings``).
 
@@ -36,9 +38,10 @@ def run(
         SourceError: the source is not AscendC for Ascend 950.
         EmulatorError: the kernel failed; says where.
     """
-    from ascendkit.emulator.lowered import LoweredKernel
+    from ascendkit.emulator.lowered import lowered_kernel, no_configs
 
     if isinstance(source_or_kernel, (str, Path)):
+        no_configs(pass_configs, "source text")
         text = _text(source_or_kernel)
         kernel = EmulatedKernel(text, name)
         if grid is None:
@@ -51,11 +54,7 @@ def run(
         return Run(tuple(args), grid, seconds, kernel.kernel.name, findings=kernel.findings)
     if grid is not None:
         raise ValueError(f"grid: got {grid}, wanted none: a TileLang function has its own")
-    lowered = source_or_kernel
-    if not isinstance(lowered, LoweredKernel):
-        if not hasattr(source_or_kernel, "buffer_map"):
-            raise bad_type("kernel", source_or_kernel, "source text, a path or a prim_func")
-        lowered = LoweredKernel(source_or_kernel)
+    lowered = lowered_kernel(source_or_kernel, pass_configs, "source text, a path or a prim_func")
     result = lowered(*args, cores=cores, **launch)
     outputs = tuple(args) if result is None else result
     if not isinstance(outputs, tuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from ascendkit.emulator.findings import render
 from ascendkit.emulator.findings.finding import ONE_RUN, Finding, Reader
 from ascendkit.emulator.findings.merge import identity, merged
 from ascendkit.emulator.kernel import CORES, EmulatedKernel, Run
-from ascendkit.errors import bad_type, bad_value
+from ascendkit.errors import bad_value
 
 
 class FindingsError(RuntimeError):
@@ -68,6 +68,7 @@ def check(
     grid: int | None = None,
     cores: int = CORES,
     name: str | None = None,
+    pass_configs: Mapping[str, Any] | None = None,
     replays: int = 0,
     raise_on_findings: bool = False,
     **launch: Any,
@@ -81,6 +82,8 @@ def check(
         grid: blocks to launch; required for source, taken from the function otherwise.
         cores: AI cores of the emulated chip.
         name: which kernel, when the source holds several.
+        pass_configs: TileLang pass options of a ``prim_func``; those of a ``@tilelang.jit``
+            function are ``fn.pass_configs``. Other options make another program.
         replays: further launches in that many seeded legal orders. They write ``args`` again, so
             that a kernel that adds to its output adds again.
         raise_on_findings: raise FindingsError if the result is not ``ok``.
@@ -97,7 +100,7 @@ def check(
         raise bad_value("replays", replays, "0 or more further launches", 0)
     launch = {"timeout_s": 60.0, **launch, "cores": cores, "check": True}
     try:
-        subject = _Subject.of(kernel_or_source, grid, name)
+        subject = _Subject.of(kernel_or_source, grid, name, pass_configs)
     except EmulatorError as error:
         text = _text(kernel_or_source)
         result = CheckResult((Reader(text).of_error(error),), source=text)
@@ -141,20 +144,23 @@ class _Subject:
     lowered: Any = None
 
     @classmethod
-    def of(cls, given: Any, grid: int | None, name: str | None) -> _Subject:
-        from ascendkit.emulator.lowered import LoweredKernel
+    def of(
+        cls,
+        given: Any,
+        grid: int | None,
+        name: str | None,
+        pass_configs: Mapping[str, Any] | None,
+    ) -> _Subject:
+        from ascendkit.emulator.lowered import lowered_kernel, no_configs
 
         if isinstance(given, (str, Path)):
-            kernel = EmulatedKernel(_text(given), name)
-            return cls(kernel.text, _blocks(grid), kernel=kernel)
+            given = EmulatedKernel(_text(given), name)
         if isinstance(given, EmulatedKernel):
+            no_configs(pass_configs, "source text")
             return cls(given.text, _blocks(grid), kernel=given)
         if grid is not None:
             raise ValueError(f"grid: got {grid}, wanted none: a TileLang function has its own")
-        if not isinstance(given, LoweredKernel):
-            if not hasattr(given, "buffer_map"):
-                raise bad_type("kernel", given, "source text, a path or a prim_func")
-            given = LoweredKernel(given)
+        given = lowered_kernel(given, pass_configs, "source text, a path or a prim_func")
         return cls(given.kernel_source, None, lowered=given)
 
     def launch(self, args: Sequence[Any], options: dict[str, Any]) -> tuple[Run | None, list[Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator.findings import exits, loading, printing
@@ -51,12 +50,12 @@ def check(args: Any) -> int:
 
     output, settings = loading.settings_of(args.settings)
     options = {"cores": args.cores, "replays": args.replays, "timeout_s": args.timeout}
-    if loading.is_source(args.subject) and not loading.readable(
-        text := Path(args.subject).read_text()
-    ):
+    if loading.is_source(args.subject) and not loading.readable(text := loading.read(args.subject)):
         return printing.result(run(text, grid=0), output)
     kernel, values, grid = loading.launchable(args, settings)
     result = run(kernel, *values, grid=grid, **options)
+    if result.run is not None and not getattr(kernel, "last_blocks", grid):
+        raise ValueError(f"{args.subject}: {loading.NO_BLOCK}")
     if result.run is not None and output == "table":
         print(f"{result.run.kernel}: {result.run.grid} blocks, {result.run.seconds:.2f} s here")
     return printing.result(result, output)
@@ -68,18 +67,20 @@ def lint(args: Any) -> int:
 
     output, settings = loading.settings_of(args.settings)
     if loading.is_source(args.subject):
-        return printing.show(run(Path(args.subject)), output)
-    kernel, configs = loading.load(args.subject, settings), loading.pass_options(args.subject)
-    return printing.show([*run(kernel, configs), *_unused(args.subject, settings, kernel)], output)
+        return printing.show(run(loading.read(args.subject)), output)
+    kernel, configs = loading.load(args.subject, settings)
+    with loading.users_code(args.subject):
+        found = [*run(kernel, configs), *_unused(args.subject, settings, kernel, configs)]
+    return printing.show(found, output)
 
 
-def _unused(subject: str, settings: dict[str, Any], kernel: Any) -> list[Any]:
+def _unused(subject: str, settings: dict[str, Any], kernel: Any, configs: Any) -> list[Any]:
     """Arguments of the factory without which the same text is generated."""
     from ascendkit.emulator.findings import lint as module
     from ascendkit.emulator.findings.options import settings_without_effect
     from ascendkit.emulator.lowered import lower
 
-    factory, configs = loading.factory_of(subject), loading.pass_options(subject)
+    factory = loading.factory_of(subject)
     if not settings or hasattr(factory, "buffer_map"):
         return []
     try:
@@ -97,9 +98,11 @@ def fits(args: Any) -> int:
 
     output, settings = loading.settings_of(args.settings)
     if loading.is_source(args.subject):
-        found = of_source(Path(args.subject).read_text())
+        found = of_source(loading.read(args.subject))
     else:
-        found = run(loading.load(args.subject, settings), loading.pass_options(args.subject))
+        kernel, configs = loading.load(args.subject, settings)
+        with loading.users_code(args.subject):
+            found = run(kernel, configs)
     if output == "json":
         print(json.dumps([fit.to_json() for fit in found], indent=1))
     else:

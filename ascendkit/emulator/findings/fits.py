@@ -124,11 +124,10 @@ def fits(prim_func: Any, pass_configs: Mapping[str, Any] | None = None) -> tuple
         TypeError: not a prim_func.
     """
     from ascendkit.emulator.linemap import load
-    from ascendkit.emulator.lowered import lower
-    from ascendkit.errors import bad_type
+    from ascendkit.emulator.lowered import lower, wrong_kind
 
     if not hasattr(prim_func, "buffer_map"):
-        raise bad_type("function", prim_func, "a TileLang prim_func")
+        raise wrong_kind("function", prim_func, "a TileLang prim_func")
     versions = _declared(prim_func)
     try:
         entry = lower(prim_func, pass_configs)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ascendkit.emulator.errors import EmulatorError
 from ascendkit.errors import bad_value, unknown
 
 OUTPUTS = ("table", "json", "html")
+NO_BLOCK = "cannot judge: no block ran"
 
 
 def launchable(args: Any, settings: dict[str, Any]) -> tuple[Any, list[Any], int | None]:
@@ -29,18 +33,45 @@ def launchable(args: Any, settings: dict[str, Any]) -> tuple[Any, list[Any], int
 
     torch.manual_seed(args.seed)
     if is_source(args.subject):
-        kernel = EmulatedKernel(Path(args.subject).read_text(), args.kernel)
+        kernel = EmulatedKernel(read(args.subject), args.kernel)
         values = parse(args.arg, kernel.kernel.parameters)
-        if args.grid is None:
-            raise ValueError("--grid: wanted the number of blocks to launch")
-        return kernel, values, args.grid
-    lowered = LoweredKernel(load(args.subject, settings))
+        return kernel, values, blocks(args.grid)
+    if args.grid is not None:
+        raise ValueError(f"--grid: got {args.grid}, wanted none: a TileLang function has its own")
+    function, configs = load(args.subject, settings)
+    with users_code(args.subject):
+        lowered = LoweredKernel(function, None, configs)
     names = [Parameter(n, "", True) for n in lowered._names]
     return lowered, parse(args.arg, names), args.grid
 
 
-def load(text: str, settings: dict[str, Any]) -> Any:
-    """The prim_func that ``module:function`` makes of ``settings``.
+def blocks(grid: int | None) -> int:
+    """``--grid`` of a text: at least one block, since of none there is nothing to say."""
+    if grid is None:
+        raise ValueError("--grid: wanted the number of blocks to launch")
+    if grid == 0:
+        raise ValueError(f"--grid: got 0, wanted 1 or more blocks: {NO_BLOCK}")
+    return grid
+
+
+def read(text: str) -> str:
+    """What is in a file.
+
+    Raises:
+        ValueError: no such file, or not a text.
+    """
+    path = Path(text)
+    if not path.is_file():
+        raise bad_value("file", text, "an existing file")
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise bad_value("file", text, f"a text: {error}") from error
+
+
+def load(text: str, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The prim_func that ``module:function`` makes of ``settings``, and the pass options that
+    TileLang compiles it with.
 
     Raises:
         ValueError: no such module or function, or arguments it does not take.
@@ -49,16 +80,42 @@ def load(text: str, settings: dict[str, Any]) -> Any:
 
     factory = factory_of(text)
     if hasattr(factory, "buffer_map"):
-        return factory
+        return factory, {}
     make = getattr(factory, "get_tir", factory)
-    try:
-        with ascend_target():
-            kernel = make(**settings)
-    except TypeError as error:
-        raise ValueError(f"{text}: {error}") from error
+    with users_code(text), ascend_target():
+        kernel = make(**settings)
     if not hasattr(kernel, "buffer_map"):
         raise bad_value(text, type(kernel).__name__, "a function that makes a TileLang prim_func")
-    return kernel
+    return kernel, dict(getattr(factory, "pass_configs", None) or {})
+
+
+@contextmanager
+def users_code(text: str) -> Iterator[None]:
+    """What a user's file raises is a ValueError of one line that says where."""
+    try:
+        yield
+    except EmulatorError:
+        raise
+    except (Exception, SystemExit) as error:
+        what = " ".join(str(error).split())
+        if isinstance(error, SyntaxError):
+            where, what = f"{error.filename}:{error.lineno}: ", str(error.msg)
+        else:
+            where = _place(error)
+        kind = type(error).__name__
+        raise ValueError(f"{text}: cannot judge: {where}{kind}: {what}") from error
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line outside of TileLang, this package and Python itself."""
+    from sysconfig import get_paths
+
+    own = str(Path(__file__).parents[1])
+    installed = {get_paths()[name] for name in ("stdlib", "purelib", "platlib")}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(("<", own, *installed)):
+            return f"{frame.filename}:{frame.lineno}: "
+    return ""
 
 
 def factory_of(text: str) -> Any:
@@ -70,23 +127,18 @@ def factory_of(text: str) -> Any:
         raise bad_value("kernel", text, "FILE.asc or module:function")
     if module_name.endswith(".py"):
         path = Path(module_name).resolve()
+        read(module_name)
         sys.path.insert(0, str(path.parent))
         module_name = path.stem
     elif "" not in sys.path:
         sys.path.insert(0, "")
-    try:
+    with users_code(text):
         module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise ValueError(f"{text}: {error}") from error
     if not hasattr(module, name):
         public = [n for n in dir(module) if not n.startswith("_")]
         raise unknown(f"function of {module_name}", name, public)
-    return getattr(module, name)
-
-
-def pass_options(text: str) -> dict[str, Any]:
-    """Pass options of a ``@tilelang.jit`` function."""
-    return dict(getattr(factory_of(text), "pass_configs", None) or {})
+    factory = getattr(module, name)
+    return getattr(factory, "jit_impl", factory)  # of an autotuned one
 
 
 def is_source(text: str) -> bool:

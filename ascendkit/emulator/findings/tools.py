@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ascendkit.emulator.findings import command, exits, loading
+from ascendkit.errors import bad_value
 
 
 def add(commands: Any) -> None:
@@ -32,7 +33,13 @@ def source(args: Any) -> int:
     from ascendkit.emulator.lowered import lower
 
     _, settings = loading.settings_of(args.settings)
-    print(lower(loading.load(args.subject, settings))["source"], end="")
+    if loading.is_source(args.subject):
+        wanted = "module:function: of a file, the text is the file"
+        raise bad_value("source", args.subject, wanted, "examples.ascend_scale:scale")
+    function, configs = loading.load(args.subject, settings)
+    with loading.users_code(args.subject):
+        text = lower(function, configs)["source"]
+    print(text, end="")
     return exits.CLEAN
 
 
@@ -42,6 +49,7 @@ def advise(args: Any) -> int:
 
     one = _repeated(args)
     found = advisor.advise(one)
+    _ran(one)
     print(advisor.report(one.text, found))
     return exits.FINDINGS if found else exits.CLEAN
 
@@ -53,6 +61,7 @@ def replay(args: Any) -> int:
     one = _repeated(args)
     if args.schedule is None:
         found = module.search(one, seeds=args.seeds)
+        _ran(one)
         if found is None:
             print(f"{args.seeds} legal orders leave the same bytes")
             return exits.CLEAN
@@ -62,6 +71,7 @@ def replay(args: Any) -> int:
             print(args.save)
         return exits.FINDINGS
     wanted = one.launch()
+    _ran(one)
     effect = module.effect(wanted, lambda: one.launch(schedule=args.schedule))
     print(f"{args.schedule}: {effect or 'the bytes of program order'}")
     return exits.FINDINGS if effect else exits.CLEAN
@@ -73,6 +83,7 @@ def mutate(args: Any) -> int:
 
     one = _repeated(args)
     one.launch(check=True)
+    _ran(one)
     known = {f.code for f in one.findings}
     if any(not code.startswith("AK-ADVICE") for code in known):
         raise ValueError(f"kernel: got findings ({', '.join(sorted(known))}), wanted none")
@@ -99,6 +110,11 @@ def mutate(args: Any) -> int:
     for mutant in silent:
         print(f"  {mutant}")
     return exits.CLEAN
+
+
+def _ran(one: Any) -> None:
+    if not one.blocks:
+        raise ValueError(f"kernel: {loading.NO_BLOCK}")
 
 
 def _repeated(args: argparse.Namespace) -> Any:
