@@ -135,7 +135,8 @@ def console(stderr: bool = False) -> Console:
     # A pipe has no width of its own, and a table cut at 80 columns loses its figures.
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else 160
-    return Piped(stderr=stderr, width=width, highlight=False)
+    # What is printed is text: '.[mpi]' is no style.
+    return Piped(stderr=stderr, width=width, highlight=False, markup=False)
 
 
 def plain_table() -> Table:

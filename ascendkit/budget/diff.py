@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.budget.report import title
 from ascendkit.budget.step import Step
 from ascendkit.cli import plain_table
 
@@ -56,6 +57,8 @@ def print_diff(console: Console, a: Step, b: Step, names: tuple[str, str]) -> No
             )
     change = f"{(b.seconds - a.seconds) * 1e3:+.3f}"
     table.add_row("step", _ms(a.seconds), _ms(b.seconds), change, _ms(b.seconds), style="bold")
+    for name, step in zip(names, (a, b)):
+        console.print(f"{name}: {title(step)}")
     console.print("milliseconds a step on one rank", style="bold")
     console.print(table)
     for step, name in zip((a, b), names, strict=True):

@@ -224,3 +224,8 @@ def test_a_checkout_without_base_packages_says_what_to_install(module, package):
     assert done.returncode == 1, done.stderr
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert "pip install" in done.stderr
+
+
+def test_brackets_are_text(capsys):
+    cli.console().print("pip install -e '.[mpi]'")
+    assert "'.[mpi]'" in capsys.readouterr().out
