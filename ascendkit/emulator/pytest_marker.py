@@ -13,32 +13,37 @@ HELP = (
 )
 
 
-def allowed(node: Any) -> dict[str, str]:
-    """Codes that the markers of ``node`` allow, with their reasons.
-
-    Raises:
-        pytest.UsageError: a marker that allows nothing in particular, or says not why.
-    """
+def read(node: Any) -> tuple[dict[str, str], list[str]]:
+    """Codes that the markers of ``node`` allow, with their reasons; and what is wrong with markers
+    that allow nothing in particular, or say not why: these allow nothing."""
     found: dict[str, str] = {}
+    wrong = []
     for marker in node.iter_markers(NAME):
-        codes, reason = _read(marker, node.nodeid)
-        found.update(dict.fromkeys(codes, reason))
-    return found
+        try:
+            codes, reason = _read(marker)
+        except ValueError as error:
+            wrong.append(f"marker {NAME}: {error}")
+        else:
+            found.update(dict.fromkeys(codes, reason))
+    return found, wrong
 
 
-def _read(marker: pytest.Mark, where: str) -> tuple[list[str], str]:
+def _read(marker: pytest.Mark) -> tuple[list[str], str]:
     given = dict(marker.kwargs)
     mode, codes, reason = (given.pop(k, None) for k in ("findings", "codes", "reason"))
-    if marker.args or given or mode != "allow":
-        raise pytest.UsageError(f'{where}: marker {NAME}: wanted findings="allow", codes=, reason=')
+    if marker.args or given:
+        stray = ", ".join([*map(repr, marker.args), *(f"{k}={v!r}" for k, v in given.items())])
+        raise ValueError(f'got {stray}, wanted only findings="allow", codes=[...], reason="..."')
+    if mode != "allow":
+        raise ValueError(f'findings: got {mode!r}, wanted findings="allow"')
     if not isinstance(codes, (list, tuple)) or not codes:
-        raise pytest.UsageError(f"{where}: marker {NAME}: codes: got {codes!r}, wanted a list")
+        raise ValueError(f"codes: got {codes!r}, wanted a list of codes")
     if not isinstance(reason, str) or not reason.strip():
-        raise pytest.UsageError(f"{where}: marker {NAME}: reason: got {reason!r}, wanted a text")
+        raise ValueError(f"reason: got {reason!r}, wanted a text")
     from ascendkit.emulator.findings.codes import codes as known
     from ascendkit.errors import unknown
 
     for code in codes:
         if code not in known():
-            raise pytest.UsageError(f"{where}: {unknown(f'marker {NAME}: code', code, known())}")
+            raise unknown("code", str(code), known())
     return list(codes), reason

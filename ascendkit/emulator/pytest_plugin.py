@@ -59,10 +59,6 @@ class _Judge:
         self._now: list[dict[str, Any]] = []
         self._item: pytest.Item | None = None
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            pytest_marker.allowed(item)  # what is wrong with a marker is said before any test
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self._item = item
@@ -82,6 +78,8 @@ class _Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        if wrong := pytest_marker.read(item)[1]:
+            pytest.fail("\n".join(wrong), pytrace=False)
         with self._judged(item, "call", "test"):
             return (yield)
 
@@ -102,7 +100,7 @@ class _Judge:
                 yield
         finally:
             findings = list(dict.fromkeys(kept.findings)) if kept else []
-            allowed = pytest_marker.allowed(node)
+            allowed, _ = pytest_marker.read(node)
             for f in findings:
                 entry = {**f.to_json(), "where": where}
                 if f.code in allowed:
@@ -115,7 +113,9 @@ class _Judge:
         if errors:
             codes = ", ".join(dict.fromkeys(errors))
             text = f"findings of severity error: {len(errors)} ({codes})"
-            pytest.fail(f"Ascend emulator: {where}: {text}", pytrace=False)
+            wrong = pytest_marker.read(self._item)[1] if self._item is not None else []
+            lines = [f"Ascend emulator: {where}: {text}", *wrong]
+            pytest.fail("\n".join(lines), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -99,18 +99,29 @@ def test_a_marker_allows_codes_and_keeps_the_reason(pytests, pytester):
 @pytest.mark.parametrize(
     "marker, message",
     [
-        ('codes=["AK-RACE-003"], reason="x"', 'wanted findings="allow"'),
+        ('codes=["AK-RACE-003"], reason="x"', 'findings: got None, wanted findings="allow"'),
+        ('findings="alow", codes=["AK-RACE-003"], reason="x"', "findings: got 'alow', wanted"),
+        ('"allow"', "got 'allow', wanted only findings="),
+        ('findings="allow", code="AK-RACE-003"', "got code='AK-RACE-003', wanted only"),
         ('findings="allow", reason="x"', "codes: got None"),
         ('findings="allow", codes=["AK-RACE-003"]', "reason: got None"),
         ('findings="allow", codes=["AK-RACE-3"], reason="x"', "AK-RACE-3"),
     ],
 )
-def test_a_marker_that_allows_everything_or_says_not_why_is_refused(pytests, marker, message):
-    done = pytests(
-        f"@pytest.mark.ascend_emulator({marker})\ndef test_one(): pass", "--ascend-emulator"
+def test_a_marker_that_allows_everything_or_says_not_why_fails_its_test(pytests, marker, message):
+    tests = f"@pytest.mark.ascend_emulator({marker})\ndef test_one(): pass\n\ndef test_two(): pass"
+    done = pytests(tests, "--ascend-emulator")
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines([f"*marker ascend_emulator: *{message}*"])
+
+
+def test_a_wrong_marker_shows_with_what_it_did_not_allow(pytests):
+    marker = '@pytest.mark.ascend_emulator(findings="alow")\ndef test_six(racy): pass'
+    done = pytests(FIXTURES + marker, "--ascend-emulator", "-k", "six or four")
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.fnmatch_lines(
+        ["*fixture racy: findings of severity error: 1*", "*findings: got 'alow', wanted*"]
     )
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines([f"*{message}*"])
 
 
 FIXTURES = """
