@@ -21,9 +21,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ascendkit import platform as platforms
+from ascendkit.errors import bad_type, bad_value
 from ascendkit.op import FILE_OF_PLATFORM, Case, Op
 from ascendkit.registry import op as find
-from ascendkit.schema import outputs, parse
+from ascendkit.schema import names, outputs, parse
 
 if TYPE_CHECKING:
     import torch
@@ -50,8 +51,10 @@ def call(
         platform: a platform the caller forces.
 
     Raises:
+        TypeError: tensors without values (on the meta device), which nothing traces.
         ValueError: the platform does not match the tensors' device, or cannot serve the case; or
-            ``out`` is given where a gradient is wanted.
+            ``out`` is given where a gradient is wanted; or what is written shares memory with what
+            is only read.
     """
     import torch
 
@@ -61,13 +64,18 @@ def call(
         return _into_graph(torch, name, args, _registered(name, kind, platform), out)
     op = find(name)
     chosen = platforms.current(kind, platform)
+    looked_at = traced(tensors)
+    if kind == "meta" and not looked_at:
+        raise TypeError(f"{op.name}: got a tensor on meta, wanted one that holds values")
     if kind != "meta":
         _check_device(op, tensors, chosen)
         check_support(op, chosen, params)
+    if not looked_at:
+        _check_apart(op, args, out)
     wanted = _gradient_wanted(torch, op, tensors)
     if wanted and out is not None:
         raise ValueError(f"{op.name}: got out= and an input that requires a gradient, wanted one")
-    if wanted or traced(tensors):
+    if wanted or looked_at:
         from ascendkit import library
 
         if out is None:
@@ -105,6 +113,62 @@ def check_support(op: Op, platform: str, params: Mapping[str, Any]) -> None:
         raise ValueError(
             f"{op.name}: platform {platform!r} cannot serve this call: {support.reason}"
         )
+
+
+def check_dense(what: str, got: Any) -> None:
+    """Raise TypeError unless ``got`` is a tensor with strides: neither sparse nor nested."""
+    import torch
+
+    if not isinstance(got, torch.Tensor):
+        raise bad_type(what, got, "a torch.Tensor")
+    if got.layout != torch.strided or got.is_nested:
+        kind = "a nested tensor" if got.is_nested else str(got.layout)
+        raise TypeError(f"{what}: got {kind}, wanted a dense tensor (torch.strided)")
+
+
+def _check_apart(op: Op, args: tuple[Any, ...], out: Any) -> None:
+    """Raise where a tensor that is written shares memory with one that is only read."""
+    import torch
+
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return  # Its tensors have no addresses.
+    schema = parse(op.load().SCHEMA)
+    named = list(zip(names(schema.arguments), args))
+    written = [named[i] for i in schema.mutated if i < len(named)]
+    written += zip(names(schema.outs), outputs(out))
+    written = [(name, t) for name, t in written if isinstance(t, torch.Tensor) and t.numel()]
+    if not written:
+        return
+    for i, (name, t) in enumerate(named):
+        if i in schema.mutated or not isinstance(t, torch.Tensor) or not t.numel():
+            continue
+        for target, w in written:
+            if _overlap(t, w):
+                raise bad_value(
+                    f"{op.name} {target}", f"memory of {name}", "memory apart from every input"
+                )
+
+
+def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors of one device share bytes; columns of one matrix may lie side by side."""
+    low, other = (a, b) if a.data_ptr() <= b.data_ptr() else (b, a)
+    distance = other.data_ptr() - low.data_ptr()
+    if distance >= _span(low):
+        return False
+    if a.dim() != 2 or b.dim() != 2:
+        return True
+    pitch = low.stride(0) * low.element_size()
+    if not pitch or other.stride(0) * other.element_size() != pitch:
+        return True
+    # Equal pitch: rows of both, seen from the start of a row of the first.
+    begin = distance % pitch
+    return bool(begin < _span(low[0]) or begin + _span(other[0]) > pitch)
+
+
+def _span(t: torch.Tensor) -> int:
+    """Bytes from the first element of ``t`` to the end of its last."""
+    last = sum((n - 1) * step for n, step in zip(t.shape, t.stride()))
+    return int((last + 1) * t.element_size())
 
 
 def _check_device(op: Op, tensors: list[torch.Tensor], platform: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.dispatch import check_dense
 from ascendkit.errors import bad_type, bad_value
 
 if TYPE_CHECKING:
@@ -45,10 +46,7 @@ def check_layout(
     device: torch.device | None = None,
 ) -> None:
     """:func:`check_tensor` without a word on strides."""
-    import torch
-
-    if not isinstance(got, torch.Tensor):
-        raise bad_type(what, got, "a torch.Tensor")
+    check_dense(what, got)
     if dtypes and got.dtype not in dtypes:
         wanted = " or ".join(str(d) for d in dtypes)
         raise TypeError(f"{what}: got {got.dtype}, wanted {wanted}")
@@ -71,6 +69,19 @@ def check_int(what: str, got: Any, low: int, high: int | None = None) -> None:
         near = low if got < low else high
         rule = f"at least {low}" if high is None else f"{low} to {high}"
         raise bad_value(what, got, rule, near)
+
+
+def check_float32(what: str, got: Any) -> None:
+    """Raise unless ``got`` is a number that is finite as a float32."""
+    import torch
+
+    if not isinstance(got, (int, float, torch.SymInt, torch.SymFloat)) or isinstance(got, bool):
+        raise bad_type(what, got, "a float")
+    most = torch.finfo(torch.float32).max
+    if not -most <= got <= most:
+        shown = got if isinstance(got, float) else "an int beyond all of them"
+        near = None if got != got else most if got > 0 else -most
+        raise bad_value(what, shown, "a finite float32", near)
 
 
 def check_outputs(

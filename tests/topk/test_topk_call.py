@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,8 @@ import topk
 from ascendkit.testing import generator
 from tests.house.helpers import python
 from topk.radix_select import cases, oracle
+
+PLATFORMS = ("reference", pytest.param("emulator", marks=pytest.mark.emu))
 
 
 def test_importing_it_imports_no_torch() -> None:
@@ -85,3 +89,87 @@ def test_takes_parameters_and_gives_no_gradient() -> None:
     values, _ = topk.topk(weight, 4)
     assert not values.requires_grad
     assert torch.equal(values.sort().values, weight.detach().topk(4).values.sort().values)
+
+
+def int32(*values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+    "page, offset, at",
+    [(-1, 0, 0), (2**31 - 1, 0, 0), (2**29 - 1, 100, 0), (2**29 - 1, 2, 2), (2**29, -4, None)],
+)
+def test_pages_whose_sums_leave_int32(
+    platform: str, page: int, offset: int, at: int | None
+) -> None:
+    table = torch.zeros(2, 3, dtype=torch.int32)
+    table[1, at or 0] = page
+    kwargs = {"page_table": table, "page_size": 4, "indices_type": torch.int32}
+    kwargs |= {"output_idx_offset": int32(0, offset), "platform": platform}
+    x = torch.arange(20.0).view(2, 10).flip(1)
+    if at is None:
+        _, got = topk.topk(x, 1, **kwargs)
+        assert got.tolist() == [[0], [2**31 - 4]]
+    elif (page, offset, at) == (2**29 - 1, 2, 2):
+        # Two candidates are on the last page: 2**31 - 4 + 1 + 2 fits, one more would not.
+        topk.topk(x, 1, **kwargs)
+        with pytest.raises(ValueError, match=r"page_table\[1, 2\].*nearest legal: 536870910"):
+            topk.topk(x, 1, **kwargs | {"output_idx_offset": int32(0, 3)})
+    else:
+        with pytest.raises(ValueError, match=r"page_table\[1, 0\]"):
+            topk.topk(x, 1, **kwargs)
+        # A page without a candidate is not looked at.
+        topk.topk(x, 1, begin=int32(0, 4), **kwargs)
+
+
+@pytest.mark.parametrize(
+    "dtype, fill",
+    [(torch.bfloat16, 1e39), (torch.float16, -70000.0), (torch.float32, 10**400)],
+)
+def test_fill_values_are_of_the_dtype(dtype: torch.dtype, fill: float) -> None:
+    x = torch.randn(1, 3).to(dtype)
+    most = torch.finfo(dtype).max
+    with pytest.raises(ValueError, match="nearest legal") as error:
+        topk.topk(x, 4, value_oob_fill_value=fill)
+    assert str(error.value).endswith(str(most if fill > 0 else -most))
+    for legal in (most, -most, float("inf"), float("nan")):
+        values, _ = topk.topk(x, 4, value_oob_fill_value=legal)
+        assert torch.equal(values[0, 3], torch.tensor(legal, dtype=dtype)) or legal != legal
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: topk.requirements("float32"),
+        lambda x: topk.requirements(torch.int8),
+        lambda x: topk.topk(x, 3, sorted="no"),
+        lambda x: topk.topk(x, 3, return_value=torch.tensor([1, 0])),
+        lambda x: topk.topk(x, 3, sorted_index=1),
+        lambda x: topk.topk(x, 3, deterministic=None),
+        lambda x: topk.topk(x.to_sparse_csr(), 3),
+        lambda x: topk.topk(torch.nested.nested_tensor([x[0], x[1, :4]]), 3),
+        lambda x: topk.topk(x.to("meta"), 3),
+    ],
+)
+def test_wrong_types(call: Callable[[torch.Tensor], Any]) -> None:
+    with pytest.raises(TypeError, match="wanted"):
+        call(torch.randn(2, 10))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_output_apart_from_inputs(platform: str) -> None:
+    x = torch.randn(2, 10)
+    with pytest.raises(ValueError, match="out1: got 'memory of input'"):
+        topk.topk(x, 10, output_idx=x.view(torch.int32), platform=platform)
+    room = torch.zeros(6, dtype=torch.int32)
+    with pytest.raises(ValueError, match="out1: got 'memory of output_idx_offset'"):
+        topk.topk(x, 3, output_idx=room.view(2, 3), output_idx_offset=room[4:], platform=platform)
+    # Side by side in the rows of one buffer is apart.
+    both = torch.cat((x, torch.zeros(2, 3)), 1)
+    out = both.view(torch.int32)[:, 10:]
+    _, got = topk.topk(both[:, :10], 3, sorted=True, output_idx=out, platform=platform)
+    assert torch.equal(got.long(), x.topk(3).indices)
+    assert torch.equal(both[:, :10], x)
+    with pytest.raises(ValueError, match="memory of input"):
+        topk.topk(both[:, :11], 3, output_idx=out, platform=platform)

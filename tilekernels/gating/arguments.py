@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ascendkit import platform as platforms
 from ascendkit.errors import bad_type, bad_value, unknown
-from tilekernels.arguments import check_int, check_layout, check_tensor
+from tilekernels.arguments import check_float32, check_int, check_layout, check_tensor
 from tilekernels.gating import SCORING, SLOTS
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def check_logits(op: str, logits: Any, num_topk: Any) -> None:
 
 def check_numbers(op: str, scale: Any, ep_rank: Any, scoring: Any) -> None:
     """The scalar arguments."""
-    if isinstance(scale, bool) or not isinstance(scale, (int, float)):
-        raise bad_type(f"{op} routed_scaling_factor", scale, "a float")
+    check_float32(f"{op} routed_scaling_factor", scale)
     check_int(f"{op} ep_rank", ep_rank, 0, 2**31 - 1)
     if not isinstance(scoring, str):
         raise bad_type(f"{op} scoring_func", scoring, "a str")
@@ -43,6 +42,8 @@ def shared_experts(op: str, use: Any, count: Any, num_topk: int) -> int:
     if not isinstance(use, (bool, int)):
         raise bad_type(f"{op} use_shared_as_routed", use, "a bool")
     if not use:
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise bad_type(f"{op} num_shared_experts", count, "an int")
         return 0
     check_int(f"{op} num_shared_experts", count, 1, 2)
     if num_topk + count > SLOTS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ascendkit import dispatch
-from ascendkit.errors import bad_type, bad_value, unknown
-from tilekernels.arguments import check_tensor
+from ascendkit.errors import bad_value, unknown
+from tilekernels.arguments import check_float32, check_tensor
 from tilekernels.gating import SCORING, SLOTS
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def moe_topk_gate_backward(
         if given.shape[1] < topk:
             raise bad_value(f"{_what} {name}", tuple(given.shape), f"at least {topk} columns")
     factor = routed_scaling_factor
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)):
-        raise bad_type(f"{_what} routed_scaling_factor", factor, "a number")
+    check_float32(f"{_what} routed_scaling_factor", factor)
     if scoring_func not in SCORING:
         raise unknown("scoring_func", scoring_func, SCORING)
     if (mask is None) != (grad_scores_sum is None):

@@ -56,6 +56,8 @@ def reduce_fused(
 
     Source: reduce_fused of TileKernels before 2.1.0, for any hidden instead of multiples of 256.
     """
+    if isinstance(x, (tuple, list)) and len(x) != 2:
+        raise bad_value("reduce_fused x", f"{len(x)} tensors", "a tensor, or data and scales")
     data, x_sf = x if isinstance(x, (tuple, list)) else (x, None)
     args = (data, x_sf, topk_weights, token_topk_to_pos, fp8_format, sf)
     return in_schema_order(*args, out=out, platform=platform)

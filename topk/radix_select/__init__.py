@@ -66,10 +66,10 @@ def topk(
         sorted_index: ascending by index; not with ``sorted``.
         hint: reserved by upstream; must be None.
         output_idx: (rows, topk) of ``indices_type``, last dimension contiguous; written and
-            returned. Rows may have any stride that keeps them apart.
+            returned. Rows may have any stride that keeps them apart; no memory of an input's.
         output_idx_offset: int32 (rows,), added to the indices of a row; never to the fill value.
         idx_oob_fill_value: index of missing candidates.
-        value_oob_fill_value: value of missing candidates.
+        value_oob_fill_value: value of missing candidates; finite in the input's dtype, inf or nan.
         return_value: False returns None for the values.
         tie_break: which of equal values at the boundary are taken: ``smallest_index``, or ``any``,
             which promises nothing (all implementations here take the smallest either way).
@@ -79,9 +79,10 @@ def topk(
         page_table: int32 (rows, pages) with ``pages * page_size >= row_len``: an index becomes
             ``page_table[row, index // page_size] * page_size + index % page_size``, before the
             offset is added. Orders are those of the indices before.
-        page_size: candidates a page holds.
-        check_values: raise where ``begin``, ``end`` or the offsets are out of range; by default on
-            ``reference`` and ``emulator``. Unchecked ranges are clamped to the row.
+        page_size: candidates a page holds; at most 2**31 - 1, and 1 without a table.
+        check_values: raise where ``begin``, ``end``, the offsets or pages that hold a candidate are
+            out of range; by default on ``reference`` and ``emulator``. Unchecked ranges are clamped
+            to the row.
         platform: a platform to force; by default the device of ``input`` decides.
 
     Returns:
@@ -99,14 +100,14 @@ def topk(
     arguments.check(
         input, topk, sorted, begin, end, indices_type, sorted_index, hint, output_idx,
         output_idx_offset, idx_oob_fill_value, value_oob_fill_value, tie_break, on_nan,
-        page_table, page_size,
+        page_table, page_size, return_value, deterministic,
     )  # fmt: skip
     chosen = platforms.current(input.device.type, platform)
     if check_values is None:
         check_values = chosen in ("reference", "emulator")
     wide = arguments.wide_indices(indices_type, output_idx)
     if check_values:
-        arguments.check_ranges(input, begin, end, output_idx_offset, wide)
+        arguments.check_ranges(input, begin, end, output_idx_offset, wide, page_table, page_size)
     if on_nan == "raise":
         arguments.check_nan(input, begin, end)
     sorted_index = sorted_index or (deterministic and not sorted)

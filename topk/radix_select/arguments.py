@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ascendkit.dispatch import check_dense
 from ascendkit.errors import bad_type, bad_value, unknown
 
 if TYPE_CHECKING:
     import torch
 
 MAX_TOPK = 4096
-IDX_FILL = 2**31 - 1
+IDX_FILL = MAX_INT32 = 2**31 - 1
 DTYPES = ("bfloat16", "float16", "float32")
 TIE_BREAKS = ("any", "smallest_index")
 ON_NAN = ("largest", "raise")
@@ -33,7 +35,13 @@ class Requirements:
 
 def requirements(dtype: torch.dtype | None = None) -> Requirements:
     """What :func:`topk.topk` asks of strides, and what its fast path likes (default bfloat16)."""
-    return Requirements(2 if dtype is None else dtype.itemsize)
+    import torch
+
+    if dtype is None:
+        return Requirements(2)
+    if not isinstance(dtype, torch.dtype):
+        raise bad_type("topk requirements dtype", dtype, "a torch.dtype")
+    return Requirements(_floats(dtype, "requirements dtype").itemsize)
 
 
 def wide_indices(indices_type: Any, output_idx: torch.Tensor | None) -> bool:
@@ -68,13 +76,14 @@ def check(
     on_nan: Any,
     page_table: Any,
     page_size: Any,
+    return_value: Any,
+    deterministic: Any,
 ) -> None:
     """Raise TypeError or ValueError for metadata that is not legal; allocates nothing."""
     import torch
 
     _tensor("input", input)
-    if str(input.dtype).removeprefix("torch.") not in DTYPES:
-        raise TypeError(f"topk input: got {input.dtype}, wanted one of {', '.join(DTYPES)}")
+    _floats(input.dtype, "input")
     if input.dim() != 2:
         raise bad_value("topk input", tuple(input.shape), "2 dimensions (rows, row_len)")
     _rows_apart("input", input)
@@ -82,6 +91,11 @@ def check(
     if not 1 <= topk <= MAX_TOPK:
         nearest = min(max(topk, 1), MAX_TOPK)
         raise bad_value("topk topk", topk, f"1 to {MAX_TOPK}", nearest)
+    flags = {"sorted": sorted, "sorted_index": sorted_index, "return_value": return_value,
+             "deterministic": deterministic}  # fmt: skip
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise bad_type(f"topk {name}", flag, "a bool")
     if sorted and sorted_index:
         raise bad_value("topk sorted, sorted_index", (True, True), "at most one of them")
     if hint is not None:
@@ -97,17 +111,19 @@ def check(
     if output_idx is not None:
         _check_output(output_idx, input, topk, indices_type)
     _integer("idx_oob_fill_value", idx_fill)
-    if isinstance(value_fill, bool) or not isinstance(value_fill, (int, float)):
-        raise bad_type("topk value_oob_fill_value", value_fill, "a float")
+    _check_value_fill(value_fill, input.dtype)
     info = torch.iinfo(index_dtype(wide_indices(indices_type, output_idx)))
     if not info.min <= idx_fill <= info.max:
         nearest = min(max(idx_fill, info.min), info.max)
         raise bad_value("topk idx_oob_fill_value", idx_fill, f"a value of {info.dtype}", nearest)
     _integer("page_size", page_size)
-    if page_size < 1:
-        raise bad_value("topk page_size", page_size, "at least 1", 1)
+    if not 1 <= page_size <= MAX_INT32:
+        near = 1 if page_size < 1 else MAX_INT32
+        raise bad_value("topk page_size", page_size, f"at least 1, at most {MAX_INT32}", near)
     if page_table is not None:
         _check_pages(page_table, input, page_size)
+    elif page_size != 1:
+        raise bad_value("topk page_size", page_size, "a page_table beside it", 1)
 
 
 def check_ranges(
@@ -116,18 +132,56 @@ def check_ranges(
     end: torch.Tensor | None,
     offset: torch.Tensor | None,
     wide: bool,
+    page_table: torch.Tensor | None = None,
+    page_size: int = 1,
 ) -> None:
-    """Raise ValueError for a begin below 0, an end above the row, offsets beyond int32."""
-    if not _readable(input, begin, end, offset):
+    """Raise ValueError for a begin below 0, an end above the row, pages below 0, sums beyond
+    int32. Pages without a candidate are not looked at."""
+    if not _readable(input, begin, end, offset, page_table):
         return
     row_len = input.shape[1]
     if begin is not None:
         _each(begin, begin >= 0, "begin", "at least 0", 0)
     if end is not None:
         _each(end, end <= row_len, "end", f"at most row_len {row_len}", row_len)
-    if offset is not None and not wide:
-        most = 2**31 - 1 - max(row_len - 1, 0)
+    if page_table is not None:
+        _check_reached(input, begin, end, offset, wide, page_table, page_size)
+    elif offset is not None and not wide:
+        most = MAX_INT32 - max(row_len - 1, 0)
         _each(offset, offset <= most, "output_idx_offset", "sums that int32 holds", most)
+
+
+def _check_reached(
+    input: torch.Tensor,
+    begin: torch.Tensor | None,
+    end: torch.Tensor | None,
+    offset: torch.Tensor | None,
+    wide: bool,
+    page_table: torch.Tensor,
+    page_size: int,
+) -> None:
+    import torch
+
+    rows, row_len = input.shape
+    first = torch.arange(page_table.shape[1], device=input.device).expand(rows, -1) * page_size
+    low = first.new_zeros(rows) if begin is None else begin.long()
+    high = first.new_full((rows,), row_len) if end is None else end.long()
+    last = torch.minimum(first + page_size, high[:, None]) - 1
+    reached = (last >= first) & (last >= low[:, None]) & (low < high)[:, None]
+    page = page_table.long()
+    sums = page * page_size + last - first
+    if offset is not None:
+        sums = sums + offset.long()[:, None]
+    bad = reached & ((page < 0) | ((sums > MAX_INT32) & (not wide)))
+    if not bool(bad.any()):
+        return
+    row, at = bad.nonzero()[0].tolist()
+    got, over = int(page[row, at]), int(sums[row, at]) - MAX_INT32
+    rule = "at least 0" if got < 0 else (
+        f"sums with page_size {page_size} and the offset that int32 holds")  # fmt: skip
+    most = got - -(-over // page_size)
+    near = 0 if got < 0 else most if most >= 0 else None
+    raise bad_value(f"topk page_table[{row}, {at}]", got, rule, near)
 
 
 def check_nan(input: torch.Tensor, begin: torch.Tensor | None, end: torch.Tensor | None) -> None:
@@ -149,6 +203,27 @@ def check_nan(input: torch.Tensor, begin: torch.Tensor | None, end: torch.Tensor
             f"topk input: got {count} NaN candidates, the first at row {row}, index {index}; "
             "wanted none (on_nan='largest' ranks them above inf)"
         )
+
+
+def _check_value_fill(fill: Any, dtype: torch.dtype) -> None:
+    """A number whose nearest value of ``dtype`` is finite, an infinity, or NaN."""
+    import torch
+
+    if isinstance(fill, bool) or not isinstance(fill, (int, float)):
+        raise bad_type("topk value_oob_fill_value", fill, "a float")
+    if isinstance(fill, float) and not math.isfinite(fill):
+        return
+    most = torch.finfo(dtype).max
+    if not -most <= fill <= most:
+        got = fill if isinstance(fill, float) else "an int beyond all of them"
+        raise bad_value("topk value_oob_fill_value", got, f"a value of {dtype}, inf or nan",
+                        most if fill > 0 else -most)  # fmt: skip
+
+
+def _floats(dtype: torch.dtype, name: str) -> torch.dtype:
+    if str(dtype).removeprefix("torch.") not in DTYPES:
+        raise TypeError(f"topk {name}: got {dtype}, wanted one of {', '.join(DTYPES)}")
+    return dtype
 
 
 def _check_output(output_idx: Any, input: torch.Tensor, topk: int, indices_type: Any) -> None:
@@ -173,7 +248,8 @@ def _check_pages(page_table: Any, input: torch.Tensor, page_size: int) -> None:
     pages = -(-input.shape[1] // page_size)
     got = tuple(page_table.shape)
     if len(got) != 2 or got[0] != input.shape[0] or got[1] < pages:
-        raise bad_value("topk page_table", got, "(rows, pages), pages * page_size >= row_len",
+        raise bad_value("topk page_table", got,
+                        f"(rows, pages), pages * page_size >= row_len, with page_size {page_size}",
                         (input.shape[0], pages))  # fmt: skip
     if page_table.numel() and got[1] > 1 and page_table.stride(1) != 1:
         raise bad_value("topk page_table strides", page_table.stride(), "contiguous rows")
@@ -205,10 +281,7 @@ def _rows_apart(name: str, t: torch.Tensor) -> None:
 
 
 def _tensor(name: str, t: Any) -> None:
-    import torch
-
-    if not isinstance(t, torch.Tensor):
-        raise bad_type(f"topk {name}", t, "a torch.Tensor")
+    check_dense(f"topk {name}", t)
 
 
 def _shape(name: str, t: torch.Tensor, wanted: tuple[int, ...]) -> None:
