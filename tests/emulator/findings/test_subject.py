@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +40,19 @@ def scale(rows, cores):
                     value = simd.vld(tile[0])
                     simd.vsts(doubled[0], simd.vadd(value, value))
                 T.copy(doubled, y[core * (rows // cores) + i, 0:64])
+    return kernel
+
+@tilelang.jit(target="ascend", pass_configs={"tl.enable_auto_schedule": False})
+def flags(wait=True):
+    @T.prim_func
+    def kernel(x: T.Tensor[(4, 64), T.float32], y: T.Tensor[(4, 64), T.float32]):
+        with T.Kernel(4) as core:
+            tile = T.alloc_shared((64,), T.float32)
+            T.copy(x[core, 0:64], tile)
+            T.ascend_set_flag("MTE2_MTE3", 0)
+            if wait:
+                T.ascend_wait_flag("MTE2_MTE3", 0)
+            T.copy(tile, y[core, 0:64])
     return kernel
 """
 SETTINGS = ("rows=4", "cores=2")
@@ -77,6 +94,33 @@ def test_pass_options_of_the_function_are_those_of_every_command(unordered, caps
     assert call("replay", unordered, *SETTINGS) == 1
     assert call("advise", unordered, *SETTINGS) == call("mutate", unordered, *SETTINGS) == 2
     assert "AK-RACE-001" in capsys.readouterr().err
+
+
+def test_flags_of_a_function_without_a_schedule_are_all_there_are(unordered, capsys):
+    subject = unordered.replace(":scale", ":flags")
+    assert call("check", subject) == 0
+    assert "no findings" in capsys.readouterr().out
+    assert call("lint", subject, "wait=False", "output=json") == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert main(["source", subject, "wait=False"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    lines = [i for i, row in enumerate(rows, 1) if "asc_sync_notify(" in row]
+    assert found["code"] == "AK-LINT-001" and [found["here"]["line"]] == lines
+
+
+def test_the_guide_shows_what_its_example_prints():
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "examples/ascend_missing_wait.py"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = done.stdout[done.stdout.index("AK-RACE-001 error") :]
+    for page in ("findings.md", "findings.zh.md"):
+        assert f"```\n{shown}```" in (root / "docs" / page).read_text(encoding="utf-8"), shown
 
 
 def test_pass_options_through_python(unordered):
