@@ -113,7 +113,8 @@ def _place(error: BaseException) -> str:
     own = str(Path(__file__).parents[1])
     installed = {get_paths()[name] for name in ("stdlib", "purelib", "platlib")}
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(("<", own, *installed)):
+        outside = not frame.filename.startswith((own, *installed))
+        if outside and Path(frame.filename).is_file():  # TVM's frames of C++ are no files here
             return f"{frame.filename}:{frame.lineno}: "
     return ""
 

@@ -108,6 +108,30 @@ def test_flags_of_a_function_without_a_schedule_are_all_there_are(unordered, cap
     assert found["code"] == "AK-LINT-001" and [found["here"]["line"]] == lines
 
 
+def test_pass_options_in_the_body_of_a_function_count_too(unordered, tmp_path):
+    path = tmp_path / "annotated_scale.py"
+    text = KERNEL.replace('(target="ascend", pass_configs={"tl.enable_auto_schedule": False})', "")
+    row = (
+        "    def kernel(x: T.Tensor[(rows, 64), T.float32], y: T.Tensor[(rows, 64), T.float32]):\n"
+    )
+    note = '        T.annotate_pass_configs({"tl.enable_auto_schedule": False})\n'
+    path.write_text(
+        text.replace(row, row + note).replace("@tilelang.jit", "@tilelang.jit(target='ascend')")
+    )
+    function, configs = loading.load(f"{path}:scale", {"rows": 4, "cores": 2})
+    assert not configs
+    assert not check(function, torch.randn(4, 64), torch.zeros(4, 64)).ok
+    assert call("check", f"{path}:scale", *SETTINGS) == 1
+
+
+def test_what_tilelang_refuses_is_one_line(tmp_path, capsys):
+    path = tmp_path / "large_scale.py"
+    path.write_text(KERNEL.replace("T.alloc_shared((64,)", "T.alloc_shared((64000,)"))
+    for command in ("check", "source"):
+        assert call(command, f"{path}:scale", *SETTINGS) == 2
+        assert "cannot judge: InternalError: " in told(capsys)
+
+
 def test_the_guide_shows_what_its_example_prints():
     root = Path(__file__).parents[3]
     done = subprocess.run(
