@@ -16,6 +16,7 @@ from ascendkit.testing import generator
 from tests.tilekernels.cuda_model import Model, lower
 from tilekernels.cluster import CLUSTER
 from tilekernels.expand_to_fused import expand_to_fused
+from tilekernels.expand_to_fused_with_sf import expand_to_fused_with_sf
 from tilekernels.get_fused_mapping import get_fused_mapping
 from tilekernels.machine import grain
 from tilekernels.normalize_weight import normalize_weight
@@ -96,6 +97,32 @@ def test_gradients_are_those_of_autograd(seed: int) -> None:
     (a * share).square().sum().backward()
     assert torch.allclose(x.grad.double(), a.grad, atol=1e-5)
     assert torch.allclose(w.grad.double(), b.grad, atol=1e-4, rtol=1e-4)
+
+
+def test_maps_of_the_expansion_fit_each_other() -> None:
+    x, flat = torch.randn(2, 4), torch.tensor([0, 0, -1, 1], dtype=torch.int32)
+    places = torch.tensor([[0, 3], [-1, 2]], dtype=torch.int32)
+    sf = (x, torch.ones(2, 1))
+    for places[1, 1], rule in ((2, "has an expert"), (3, "no place before it names")):
+        for call in (lambda: expand_to_fused(x, places, flat),
+                     lambda: expand_to_fused_with_sf(sf, 128, places, flat)):  # fmt: skip
+            with pytest.raises(ValueError, match=rf"token_topk_to_pos\[1, 1\].*{rule}"):
+                call()
+    places[1, 1] = 1
+    expand_to_fused(x, places, flat)
+    out = torch.zeros(8, 4)
+    with pytest.raises(ValueError, match="out: got 'memory of x'"):
+        expand_to_fused(out[2:4], places, flat, out=out[:4])
+    expand_to_fused(out[4:6], places, flat, out=out[:4])
+
+
+def test_rows_alone_or_with_scales() -> None:
+    x, places = torch.randn(4, 8), torch.zeros(1, 1, dtype=torch.int32)
+    for wrong in ((x,), (x, x, x)):
+        with pytest.raises(ValueError, match="reduce_fused x: got"):
+            reduce_fused(wrong, None, places)
+        with pytest.raises(ValueError, match="expand_to_fused_with_sf x: got"):
+            expand_to_fused_with_sf(wrong, 128, places, places[0])
 
 
 MAPS = ("pos_to_expert", "pos_to_token", "pos_to_token_topk", "places")

@@ -21,6 +21,8 @@ from tilekernels.gating.routing import at_random, physical
 from tilekernels.gating.rules import exact_scores
 from tilekernels.gating.scoring import exp, score
 from tilekernels.moe_topk_gate import cuda, moe_topk_gate
+from tilekernels.moe_topk_gate_backward import moe_topk_gate_backward
+from tilekernels.top2_sum_gate import top2_sum_gate
 
 GATE = op("tilekernels.moe_topk_gate")
 NAMES = ("logits", "mask", "bias", "image_bias", "image_token_mask", "fix_routing_mask")
@@ -128,3 +130,28 @@ def test_physical_index_beyond_32_bits() -> None:
     table, count = torch.arange(7, dtype=torch.int32).view(1, 7), torch.tensor([7])
     got = physical(torch.zeros(92_040, 1, dtype=torch.int64), 5, table, count)
     assert int(got[92_039, 0]) == (5 + 92_039 * 23_333) % 7
+
+
+@pytest.mark.parametrize("scale", [1e300, -(10**400), float("inf"), float("nan")])
+def test_the_factor_is_a_finite_float32(scale: float) -> None:
+    x, bias = torch.randn(2, 8), torch.zeros(8)
+    idx = torch.tensor([[0, 1], [2, 3]])
+    calls = (
+        lambda: moe_topk_gate(x, 2, False, 0, scale, 0),
+        lambda: top2_sum_gate(x, bias, 2, 0, 0, False, 0, scale, 0, 1, 0, 1, "sigmoid"),
+        lambda: moe_topk_gate_backward(x, idx, x[:, :2].clone(), x[:, :2].clone(), scale),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"routed_scaling_factor.*a finite float32"):
+            call()
+
+
+def test_the_number_of_shared_experts_is_an_int_also_where_unused() -> None:
+    with pytest.raises(TypeError, match="num_shared_experts: got str, wanted an int"):
+        moe_topk_gate(torch.randn(2, 8), 2, False, "x", 1.0, 0)
+
+
+def test_scores_are_written_apart_from_logits() -> None:
+    x = torch.randn(2, 8)
+    with pytest.raises(ValueError, match="scores: got 'memory of logits'"):
+        moe_topk_gate(x, 2, False, 0, 1.0, 0, scores=x)

@@ -1,4 +1,7 @@
-"""Gradient of expand_to_fused: the sum over a token's places, which is reduce_fused."""
+"""Gradient of expand_to_fused: the sum over a token's places, which is reduce_fused.
+
+That is the adjoint for maps that fit each other: every row a token names is a copy of its own.
+"""
 
 from __future__ import annotations
 

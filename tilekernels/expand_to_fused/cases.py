@@ -17,6 +17,7 @@ CONTRACT = Contract(
         "bytes move unchanged, NaN payloads included",
         "rows without an expert are zero, also without tokens",
         "places below 0 or beyond the result are left out",
+        "a place without an expert, or named twice, raises ValueError under check_values",
     ),
     oracle="one place at a time",
     source="TileKernels before 2.1.0, expand_to_fused",
@@ -60,6 +61,8 @@ WRONG = {
     "experts_2d": "ValueError",
     "experts_int64": "TypeError",
     "no_columns": "ValueError",
+    "no_expert": "ValueError",
+    "named_twice": "ValueError",
     "list": "TypeError",
 }
 
@@ -130,6 +133,11 @@ def inputs(case: Case, seed: int) -> tuple[Any, ...]:
     seed = p.get("seed", seed)
     places, experts = maps(p, seed)
     x = random_rows(p["num_tokens"], p["row_bytes"], getattr(torch, p["dtype"]), seed)
+    bare, twice = experts.clone(), places.clone()
+    if p.get("wrong") == "no_expert":
+        bare[places[2, 1]] = -1
+    if p.get("wrong") == "named_twice":
+        twice[2, 1] = places[1, 0]
     return {
         "": (x, places, experts),
         "flat": (x.flatten(), places, experts),
@@ -139,6 +147,8 @@ def inputs(case: Case, seed: int) -> tuple[Any, ...]:
         "experts_2d": (x, places, experts[None]),
         "experts_int64": (x, places, experts.long()),
         "no_columns": (x[:, :0].contiguous(), places, experts),
+        "no_expert": (x, places, bare),
+        "named_twice": (x, twice, experts),
         "list": (x.tolist(), places, experts),
     }[p.get("wrong", "")]
 

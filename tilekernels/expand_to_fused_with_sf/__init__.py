@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ascendkit import dispatch
-from ascendkit.errors import bad_value
+from ascendkit.errors import bad_type, bad_value
 from tilekernels.arguments import check_tensor
-from tilekernels.expand_to_fused import check_maps
+from tilekernels.expand_to_fused import check_maps, check_places
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +20,7 @@ SF_ALIGNMENT = 4
 """Positions a column of transposed scales is padded to: 16 bytes."""
 
 _name = "tilekernels.expand_to_fused_with_sf"
+_what = "expand_to_fused_with_sf"
 
 
 def expand_to_fused_with_sf(
@@ -30,6 +31,7 @@ def expand_to_fused_with_sf(
     use_tma_aligned_col_major_sf: bool = False,
     *,
     platform: str | None = None,
+    check_values: bool | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``expand_to_fused`` of rows and of their scales; both are zero where no expert has the row.
 
@@ -37,7 +39,7 @@ def expand_to_fused_with_sf(
         x: data (num_tokens, hidden) of any dtype and scales (num_tokens, hidden_sf), contiguous;
             scales are float32, one for ``num_per_channels`` columns, or int32, four to a word.
         num_per_channels: 32 or 128.
-        token_topk_to_pos, pos_to_expert: as for ``expand_to_fused``.
+        token_topk_to_pos, pos_to_expert, check_values: as for ``expand_to_fused``.
         use_tma_aligned_col_major_sf: give scales column-major, columns padded to 16 bytes; needed
             for int32 scales.
         platform: a platform to force; by default the device of ``x`` decides.
@@ -46,13 +48,19 @@ def expand_to_fused_with_sf(
         data (num_expanded_tokens, hidden), scales (num_expanded_tokens, hidden_sf).
 
     Raises:
-        TypeError, ValueError: dtype, shape, stride or device that is not legal.
+        TypeError, ValueError: dtype, shape, stride, device or map that is not legal.
 
     Source: expand_to_fused_with_sf of TileKernels before 2.1.0.
     """
+    if not isinstance(x, (tuple, list)):
+        raise bad_type(f"{_what} x", x, "a pair: data and scales")
+    if len(x) != 2:
+        raise bad_value(f"{_what} x", f"{len(x)} tensors", "data and scales")
     data, sf = x
     args = (data, sf, num_per_channels, token_topk_to_pos, pos_to_expert)
-    return in_schema_order(*args, use_tma_aligned_col_major_sf, platform=platform)
+    return in_schema_order(
+        *args, use_tma_aligned_col_major_sf, platform=platform, check_values=check_values
+    )
 
 
 def in_schema_order(
@@ -64,24 +72,25 @@ def in_schema_order(
     use_tma_aligned_col_major_sf: bool,
     *,
     platform: str | None = None,
+    check_values: bool | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """:func:`expand_to_fused_with_sf` with data and scales apart."""
     import torch
 
-    what = "expand_to_fused_with_sf"
-    check_maps(what, x, token_topk_to_pos, pos_to_expert)
+    check_maps(_what, x, token_topk_to_pos, pos_to_expert)
     if num_per_channels not in (32, 128):
-        raise bad_value(f"{what} num_per_channels", num_per_channels, "32 or 128", 128)
+        raise bad_value(f"{_what} num_per_channels", num_per_channels, "32 or 128", 128)
     kinds = [torch.float32, torch.int32]
-    check_tensor(f"{what} x_sf", x_sf, kinds, (x.shape[0], "hidden_sf"), x.device)
+    check_tensor(f"{_what} x_sf", x_sf, kinds, (x.shape[0], "hidden_sf"), x.device)
     packed = x_sf.dtype == torch.int32
     wanted = -(-x.shape[1] // (num_per_channels * (4 if packed else 1)))
     if x_sf.shape[1] != wanted:
-        raise bad_value(f"{what} x_sf", tuple(x_sf.shape), f"{wanted} columns")
+        raise bad_value(f"{_what} x_sf", tuple(x_sf.shape), f"{wanted} columns")
     if packed and not use_tma_aligned_col_major_sf:
         raise bad_value(
-            f"{what} use_tma_aligned_col_major_sf", False, "True for int32 scales", True
+            f"{_what} use_tma_aligned_col_major_sf", False, "True for int32 scales", True
         )
+    check_places(_what, token_topk_to_pos, pos_to_expert, platform, check_values)
     params = {"num_tokens": x.shape[0], "row_bytes": x.shape[1] * x.element_size()}
     args = (x, x_sf, num_per_channels, token_topk_to_pos, pos_to_expert)
     found: tuple[torch.Tensor, torch.Tensor] = dispatch.call(

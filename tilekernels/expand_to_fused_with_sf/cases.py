@@ -33,7 +33,7 @@ def cases() -> Iterator[Case]:
                 tokens, 8, 256, 7168, False, False, level="full", bench=True, alignment=align
             )
         yield _case(8192, 6, 72, 2560, True, True, level="full", bench=True, alignment=align)
-    for wrong in ("channels", "columns", "row_major"):
+    for wrong in ("channels", "columns", "row_major", "no_expert"):
         params = plain.params(4, 2, 8, 64, "float8_e4m3fn") | {"packed": True, "col": True}
         yield Case(f"refused-{wrong}", params | {"wrong": wrong}, error="ValueError")
 
@@ -70,5 +70,6 @@ def inputs(case: Case, seed: int) -> tuple[Any, ...]:
         "": (x, sf, 128, places, experts, p["col"]),
         "channels": (x, sf, 64, places, experts, p["col"]),
         "columns": (x, sf.repeat(1, 2), 128, places, experts, p["col"]),
+        "no_expert": (x, sf, 128, places, experts.new_full(experts.shape, -1), p["col"]),
         "row_major": (x, sf, 128, places, experts, False),
     }[p.get("wrong", "")]
