@@ -224,9 +224,9 @@ def launch(
     if _launch()(ctypes.byref(spec), ctypes.byref(report)) == 0:
         return None
     code = report.code.decode()
-    # A deadlock is no core's own.
+    # A deadlock is no core's own, unless one core did not come back.
     where = f"block {report.block} {core_name(report.aic, report.sub)}"
-    core = "" if code.startswith("AK-DEADLOCK") else where
+    core = "" if code.startswith("AK-DEADLOCK") and not report.pc else where
     return Failure(code, report.message.decode(errors="replace"), report.site, core, report.pc)
 
 

@@ -215,9 +215,11 @@ class EmulatedKernel:
         return seconds
 
     def _error(self, failure: device.Failure, module: Any) -> EmulatorError:
-        line = _line_of(failure.pc, module) if failure.pc else failure.line
-        line = line or failure.line
         rows = self.text.splitlines()
+        line = _line_of(failure.pc, module, len(rows)) if failure.pc else failure.line
+        line = line or failure.line
+        if not line and failure.pc:  # nothing but its own code: the function
+            line = source.head_line(self.text, self.kernel.name)
         text = rows[line - 1].strip() if 0 < line <= len(rows) else ""
         return EmulatorError(failure.code, failure.message, line, text, failure.core)
 
@@ -226,8 +228,11 @@ def _entry(module: Any) -> int:
     return ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
 
 
-def _line_of(pc: int, module: Any) -> int:
-    """The line of the generated source that holds machine address ``pc``, 0 if unknown."""
+def _line_of(pc: int, module: Any, last: int) -> int:
+    """The line, up to ``last``, of the generated source that holds machine address ``pc``.
+
+    0 if unknown.
+    """
     maps = Path("/proc/self/maps").read_text().splitlines()
     base = next((int(row.split("-")[0], 16) for row in maps if str(module.path) in row), 0)
     if not base:
@@ -239,6 +244,6 @@ def _line_of(pc: int, module: Any) -> int:
         return 0
     for row in reversed(output.splitlines()):
         name, _, number = row.partition(" ")[0].rpartition(":")
-        if name.endswith("kernel.asc") and number.isdigit():
+        if name.endswith("kernel.asc") and number.isdigit() and int(number) <= last:
             return int(number)
     return 0

@@ -76,6 +76,12 @@ def check(text: str) -> None:
         raise SourceError(f"the source is for {other.group(0)}, wanted dav-3510 (Ascend 950)")
 
 
+def head_line(text: str, name: str) -> int:
+    """The line on which the kernel ``name`` begins, 0 if there is none."""
+    heads = (m for m in KERNEL.finditer(text) if m[2] == name)
+    return next((text.count("\n", 0, m.start()) + 1 for m in heads), 0)
+
+
 def kernels(text: str) -> dict[str, Kernel]:
     """The kernels of ``text`` by name, in order. Raises SourceError if there is none."""
     check(text)

@@ -28,6 +28,7 @@ class _Finding(ctypes.Structure):
         ("write", ctypes.c_uint8),
         ("other_write", ctypes.c_uint8),
         ("this_order", ctypes.c_uint8),
+        ("part", ctypes.c_uint32),
         ("base", ctypes.c_uint64),
         ("bytes", ctypes.c_uint64),
         ("count", ctypes.c_uint64),

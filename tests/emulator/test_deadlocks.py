@@ -92,3 +92,37 @@ def test_waits_are_findings_with_the_last_set(kernel, name):
     waits = [f for f in kernel.findings if f.code == "AK-SYNC-011"]
     assert waits and all(f.site and f.detail.startswith("waits for ") for f in waits)
     assert any(f.other_site for f in waits) == (name in ("event", "lock"))
+
+
+HEAD = (
+    "#include <tl_templates/ascend/common.h>\n#include <tl_templates/ascend/debug.h>\n"
+    'extern "C" __global__ __vector__ void alone(__gm__ float* x, int32_t endless) {\nasc_init();\n'
+)
+
+
+@pytest.mark.parametrize(
+    "endless, limit, wanted",
+    [
+        (1, 0.3, r"limit of 0.3 s passed and block 0 AIV0 had not come .* no instruction; \d of 3"),
+        (0, 1e-9, r"limit of 1e-09 s passed.* progress.*of 3 blocks had ended"),
+    ],
+)
+def test_a_limit_that_passes_is_told_from_a_deadlock(endless, limit, wanted):
+    kernel = EmulatedKernel(
+        HEAD + 'if (block_idx == 0) while (endless) asm volatile("");\n'
+        "asc_sync_pipe(PIPE_ALL);\n}\n"
+    )
+    with pytest.raises(EmulatorError) as error:
+        kernel.launch([torch.zeros(8), endless], grid=3, timeout_s=limit, check=True, threads=1)
+    assert error.value.code == "AK-DEADLOCK-002"
+    assert re.search(wanted, error.value.message), error.value.message
+    if endless:
+        assert error.value.line and error.value.core == "block 0 AIV0"
+
+
+def test_a_loop_of_nothing_names_its_core_and_function():
+    kernel = EmulatedKernel(HEAD + "if (block_idx == 0) while (true) {}\n}\n")
+    with pytest.raises(EmulatorError) as error:
+        kernel.launch([torch.zeros(8), 0], grid=3, timeout_s=0.3)
+    assert (error.value.code, error.value.core) == ("AK-DEADLOCK-002", "block 0 AIV0")
+    assert 3 <= error.value.line <= 5

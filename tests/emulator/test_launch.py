@@ -257,8 +257,9 @@ def test_faults_are_exceptions(body, code):
 )
 def test_an_endless_kernel_ends_at_its_limit(body):
     start = time.perf_counter()
-    with pytest.raises(EmulatorError, match="time limit"):
+    with pytest.raises(EmulatorError, match=r"time limit of 0\.5 s passed") as error:
         emulator.run(SOURCE.replace("BODY", body), torch.zeros(8), 8, grid=1, timeout_s=0.5)
+    assert error.value.code == "AK-DEADLOCK-002"
     assert time.perf_counter() - start < 30
 
 

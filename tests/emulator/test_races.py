@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from ascendkit.emulator import EmulatorError, records
+from ascendkit.emulator.findings import check
+from ascendkit.emulator.findings.finding import Finding
 from ascendkit.emulator.kernel import EmulatedKernel
 
 pytestmark = pytest.mark.emu
@@ -176,3 +178,35 @@ def test_scalar_and_simt_accesses_are_records():
         assert r.pipe == "V" and r.arguments[1] & 1
         touched[r.accesses[0].write] += r.accesses[0].rows * r.accesses[0].row_bytes
     assert touched == {False: 256, True: 256}
+
+
+def blocks_meet(*parts: str, size: int) -> list[Finding]:
+    text = HEAD.replace("float* x)", "float* x, __gm__ float* y)") + "".join(parts) + "}\n"
+    x, y = torch.zeros(size), torch.zeros(size)
+    return check(text, x, y, grid=8).findings
+
+
+def test_each_buffer_that_blocks_meet_in_is_a_finding():
+    store = OUT.replace("1, 256", "1, 4").replace("AT", "(i < 4 ? x : y)")
+    loop = "  for (int32_t i = 0; i < 8; ++i) {\n" + store + "  }\n"
+    found = blocks_meet(IN.replace("AT", "x"), STORE, loop, size=64)
+    pairs = [f for f in found if f.code == "AK-RACE-008" and f.other.access == "write"]
+    assert {(f.buffer, f.begin, f.end, f.count) for f in pairs} == {
+        ("x", 0, 4, 28),
+        ("y", 0, 4, 28),
+    }
+
+
+def test_a_finding_between_blocks_has_the_bytes_of_all_of_them():
+    mine, next_one = "(y + 64 * block_idx)", "(y + 64 * ((block_idx + 1) % 8))"
+    parts = IN.replace("AT", next_one), LOAD, TWICE, STORE, OUT.replace("AT", mine)
+    (one,) = [f for f in blocks_meet(*parts, size=512) if f.code == "AK-RACE-008"]
+    assert (one.buffer, one.begin, one.end, one.count, one.ranges) == ("y", 0, 2048, 8, ())
+    # Every second block: what lies between is not meant.
+    parts = "  if (block_idx < 4) return;\n", *parts
+    gap = [p.replace("64 * (", "128 * (").replace("64 * b", "128 * b") for p in parts]
+    (one,) = [f for f in blocks_meet(*gap, size=1024) if f.code == "AK-RACE-008"]
+    assert one.count == 3 and one.ranges == ((2560, 2816), (3072, 3328), (3584, 3840))
+    (line,) = [f for f in blocks_meet("  y[block_idx] = 1.0f;\n", size=64) if "RACE" in f.code]
+    assert (line.code, line.begin, line.end, line.count) == ("AK-RACE-011", 0, 32, 56)
+    assert line.detail.endswith("there, through its data cache too")

@@ -5,11 +5,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 #include "state.h"
 
 namespace ak {
 namespace {
-constexpr long kRepeatNs = 10'000'000;
+constexpr long kRepeatMs = 10;
 int overdue_signal() { return SIGRTMIN + 4; }
 
 // Only the kernel's own code may be left at any instruction: it holds no lock and allocates
@@ -19,8 +21,26 @@ void on_overdue(int, siginfo_t*, void* context) {
   uint64_t pc = program_counter(context);
   Launch& launch = *worker->launch;
   if (pc < launch.text_begin || pc >= launch.text_end) return;
-  leave("AK-DEADLOCK-001", "the time limit of this launch has passed, and this core goes on", 0,
-        pc);
+  // The first tick looks, the next one knows whether the core has done anything since.
+  const Core& c = core();
+  if (worker->overdue != &c) {
+    worker->overdue = &c, worker->overdue_issued = c.issued;
+    return;
+  }
+  char text[256], since[64];
+  uint32_t issued = c.issued - worker->overdue_issued;
+  std::snprintf(since, sizeof since,
+                issued ? "%u instructions: it made progress" : "no instruction", issued);
+  std::snprintf(
+      text, sizeof text,
+      "the time limit of %g s passed and block %u %s had not come back; in its last %ld ms "
+      "it issued %s; %u of %u blocks had ended",
+      launch.spec.timeout_s, c.block->index,
+      c.aic   ? "AIC"
+      : c.sub ? "AIV1"
+              : "AIV0",
+      kRepeatMs, since, launch.finished.load(), launch.spec.grid);
+  leave("AK-DEADLOCK-002", text, 0, pc);
 }
 
 int find_text(dl_phdr_info* info, size_t, void* data) {
@@ -63,7 +83,7 @@ Deadline::Deadline(const Launch& launch) {
   itimerspec at = {};
   at.it_value.tv_sec = time_t(limit);
   at.it_value.tv_nsec = long((limit - double(time_t(limit))) * 1e9) + 1;
-  at.it_interval.tv_nsec = kRepeatNs;
+  at.it_interval.tv_nsec = kRepeatMs * 1'000'000;
   timer_settime(timer, 0, &at, nullptr);
 }
 Deadline::~Deadline() {

@@ -130,7 +130,7 @@ bool wait_for_others(Launch& launch, uint64_t seen) {
   std::unique_lock<std::mutex> hold(idle_mutex);
   if (launch.idle.fetch_add(1) + 1 >= launch.workers && launch.epoch == seen) {
     hold.unlock();
-    report_deadlock(launch, "no core can make progress:", true);
+    report_deadlock(launch, "no core can make progress:");
     launch.idle.fetch_sub(1);
     idle_changed.notify_all();
     return false;
@@ -185,7 +185,8 @@ void run_worker(Launch& launch) {
         if (!wait_for_others(launch, seen)) break;
         continue;
       }
-      if (sweep(launch, polling)) {
+      bool moved = sweep(launch, polling);
+      if (moved) {
         spinning.stop();
       } else if (start_block(launch)) {
         continue;
@@ -196,7 +197,7 @@ void run_worker(Launch& launch) {
         break;
       }
       if (launch.spec.timeout_s > 0 && std::chrono::steady_clock::now() > deadline)
-        report_deadlock(launch, "the time limit of this launch has passed:", false);
+        report_overdue(launch, moved);
     }
   }
   // After a failure the stacks of the remaining fibers are simply dropped back into the pool.

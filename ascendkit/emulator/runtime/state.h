@@ -198,6 +198,8 @@ struct Worker {
   Fiber main;
   sigjmp_buf escape;
   Core* current = nullptr;
+  const Core* overdue = nullptr;  // ran when the time limit passed, and had issued this many
+  uint32_t overdue_issued = 0;
   std::vector<std::unique_ptr<Block>> blocks;
   uint64_t rng = 0;
   SlotCache slots;

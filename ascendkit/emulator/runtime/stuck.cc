@@ -23,7 +23,7 @@ void each_wait(Launch& launch, VISIT visit) {
     }
 }
 
-std::string wait_graph(Launch& launch) {
+std::string wait_graph(Launch& launch, bool for_good) {
   std::string text;
   int shown = 0;
   const Core* last = nullptr;
@@ -37,7 +37,8 @@ std::string wait_graph(Launch& launch) {
   if (shown > kShown) text += "\n  and " + std::to_string(shown - kShown) + " more cores";
   if (launch.next_block < launch.spec.grid)
     text += "\n  " + std::to_string(launch.spec.grid - launch.next_block) +
-            " blocks have not started: blocks that wait for each other must all fit on the cores";
+            " blocks have not started" +
+            (for_good ? ": blocks that wait for each other must all fit on the cores" : "");
   return text;
 }
 
@@ -87,13 +88,25 @@ std::string signaller(const Core& c, Scope scope, uint32_t id) {
          (first.empty() ? "" : " (" + first + (missing > 3 ? ", ...)" : ")"));
 }
 
-void report_deadlock(Launch& launch, const char* what, bool for_good) {
+void report_deadlock(Launch& launch, const char* what) {
   std::lock_guard<std::mutex> hold(launch.mutex);
   if (launch.aborted.exchange(true)) return;
-  if (for_good && launch.spec.flags & kCheck) report_waits(launch);
+  if (launch.spec.flags & kCheck) report_waits(launch);
   std::snprintf(launch.report.code, sizeof launch.report.code, "AK-DEADLOCK-001");
   std::snprintf(launch.report.message, sizeof launch.report.message, "%s%s", what,
-                wait_graph(launch).c_str());
+                wait_graph(launch, true).c_str());
+}
+
+void report_overdue(Launch& launch, bool moved) {
+  std::lock_guard<std::mutex> hold(launch.mutex);
+  if (launch.aborted.exchange(true)) return;
+  std::snprintf(launch.report.code, sizeof launch.report.code, "AK-DEADLOCK-002");
+  std::string graph = wait_graph(launch, false);
+  std::snprintf(launch.report.message, sizeof launch.report.message,
+                "the time limit of %g s passed, and cores %s; %u of %u blocks had ended%s%s",
+                launch.spec.timeout_s,
+                moved ? "still made progress" : "made no progress in their last turn",
+                launch.finished.load(), launch.spec.grid, graph.empty() ? "" : ":", graph.c_str());
 }
 
 void Spinning::turn() {
@@ -102,7 +115,7 @@ void Spinning::turn() {
   if (!on_ || launch_.epoch != seen_) since_ = now, seen_ = launch_.epoch;
   on_ = true;
   if (now - since_ > kPatience && launch_.idle + launch_.spinning >= launch_.workers)
-    report_deadlock(launch_, "cores spin on global memory that nobody will write:", true);
+    report_deadlock(launch_, "cores spin on global memory that nobody will write:");
 }
 void Spinning::stop() {
   if (on_) launch_.spinning.fetch_sub(1);

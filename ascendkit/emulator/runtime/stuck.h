@@ -7,8 +7,10 @@
 
 namespace ak {
 
-// `for_good`: nothing would change, however long one waited.
-void report_deadlock(Launch& launch, const char* what, bool for_good);
+// Nothing would change, however long one waited.
+void report_deadlock(Launch& launch, const char* what);
+// The time limit has passed; `moved`: cores still made progress.
+void report_overdue(Launch& launch, bool moved);
 
 // Pipes that are not idle, and whose signal a wait is for; the launch is locked.
 std::string busy_pipes(const Core& c);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "runtime/judge/race.h"
+#include "runtime/judge/runs.h"
 #include "runtime/judge/shadow.h"
 
 namespace ak::judge {
@@ -20,8 +21,10 @@ bool before(const Reach& a, const Reach& b) {
 }
 
 struct Pairs {
+  const Launch& launch;
   bool this_order;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, bool>, Finding> found;
+  // By code, the two sites, whether both write, and the tensor.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, bool, uint32_t>, Runs> found;
   uint64_t looked_at = 0;
 
   bool full() const { return looked_at >= most_pairs; }
@@ -41,14 +44,10 @@ struct Pairs {
                                            std::tuple(a.site & kSiteMask, a.block);
     const Reach &x = swap ? b : a, &y = swap ? a : b;
     uint64_t low = std::max(a.base, b.base), high = std::min(a.end, b.end);
-    auto [it, fresh] = found.try_emplace(
-        {stale ? 6u : 8u, x.site & kSiteMask, y.site & kSiteMask, y.write}, Finding{});
-    Finding& f = it->second;
-    uint64_t count = f.count + 1;
-    auto place = std::tuple(x.block, y.block, low, high - low);
-    if (fresh || place < std::tuple(f.block, f.other_block, f.base, f.bytes))
-      f = make(x, y, low, high, stale != nullptr);
-    f.count = count;
+    Runs& runs = found[{stale ? 6u : 8u, x.site & kSiteMask, y.site & kSiteMask, y.write,
+                        tensor_of(launch, low)}];
+    if (!runs.counted(low, high, x.block, y.block))
+      runs.add(make(x, y, low, high, stale != nullptr));
   }
 
   // Nothing is known of what lies at `r` and behind it.
@@ -92,8 +91,8 @@ struct Pairs {
 };
 }  // namespace
 
-void judge_blocks(std::vector<Reach>& all, bool this_order) {
-  Pairs pairs{this_order, {}, 0};
+void judge_blocks(const Launch& launch, std::vector<Reach>& all, bool this_order) {
+  Pairs pairs{launch, this_order, {}, 0};
   std::sort(all.begin(), all.end(), [](const Reach& a, const Reach& b) {
     return std::tuple(a.base, a.end, a.block, a.site) < std::tuple(b.base, b.end, b.block, b.site);
   });
@@ -111,7 +110,8 @@ void judge_blocks(std::vector<Reach>& all, bool this_order) {
     report(pairs.stopped(r, all.back().end));
     break;
   }
-  for (auto& [_, f] : pairs.found) report(f);
+  uint32_t part = 0;
+  for (auto& [_, runs] : pairs.found) runs.tell(part);
 }
 
 }  // namespace ak::judge

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <tuple>
 
 #include "runtime/judge/race.h"
+#include "runtime/judge/runs.h"
 #include "runtime/judge/shadow.h"
 
 namespace ak::judge {
@@ -30,13 +32,14 @@ Finding finding(const Reach& x, const Reach& y, uint64_t line) {
   f.bytes = std::min(x.end, line + kCacheLine) - f.base;
   std::snprintf(
       f.detail, sizeof f.detail,
-      "bytes of one line of %llu, written through the data cache here and by block %u there",
-      (unsigned long long)kCacheLine, y.block);
+      "bytes of one line of %llu, written through the data cache here and by block %u there%s",
+      (unsigned long long)kCacheLine, y.block,
+      y.site & kCachedMark ? ", through its data cache too" : "");
   return f;
 }
 }  // namespace
 
-void judge_cached_lines(const std::vector<Reach>& all) {
+void judge_cached_lines(const Launch& launch, const std::vector<Reach>& all) {
   std::map<uint64_t, std::vector<const Reach*>> lines;  // written through a cache
   auto each_line = [](const Reach& r, auto visit) {
     for (uint64_t l = r.base / kCacheLine; l * kCacheLine < r.end; ++l) visit(l);
@@ -44,6 +47,8 @@ void judge_cached_lines(const std::vector<Reach>& all) {
   for (const Reach& r : all)
     if (r.write && r.site & kCachedMark) each_line(r, [&](uint64_t l) { lines[l].push_back(&r); });
   if (lines.empty()) return;
+  // By the two sites, their actors (one line may run on several cores), and the tensor.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>, Runs> found;
   for (const Reach& r : all) {
     if (!r.write) continue;
     for (auto it = lines.lower_bound(r.base / kCacheLine);
@@ -51,9 +56,13 @@ void judge_cached_lines(const std::vector<Reach>& all) {
       for (const Reach* c : it->second) {
         // Of the same bytes other findings tell.
         bool apart = r.end <= c->base || c->end <= r.base;
-        if (apart && !same_core(*c, r)) report(finding(*c, r, it->first * kCacheLine));
+        if (!apart || same_core(*c, r)) continue;
+        Finding f = finding(*c, r, it->first * kCacheLine);
+        found[{f.site, f.other_site, c->actor, r.actor, tensor_of(launch, f.base)}].add(f);
       }
   }
+  uint32_t part = 0;
+  for (auto& [_, runs] : found) runs.tell(part);
 }
 
 }  // namespace ak::judge

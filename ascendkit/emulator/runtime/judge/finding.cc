@@ -12,7 +12,7 @@ namespace ak {
 namespace {
 auto key(const Finding& f) {
   return std::tuple(std::string(f.code), f.site, f.other_site, f.aic, f.pipe, f.other_aic,
-                    f.other_pipe, f.space, f.write, f.other_write);
+                    f.other_pipe, f.space, f.write, f.other_write, f.part);
 }
 auto place(const Finding& f) {
   return std::tuple(f.block, f.sub, f.base, f.bytes, f.other_block, f.other_sub,

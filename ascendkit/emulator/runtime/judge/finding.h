@@ -15,12 +15,13 @@ struct Finding {
   uint32_t block, other_block;
   uint8_t aic, sub, pipe, other_pipe, other_aic, other_sub, space, write, other_write;
   uint8_t this_order;  // 1: judged for the order of this run, not for all schedules
+  uint32_t part;       // of what is one mistake else; 0: the only one
   uint64_t base, bytes, count;
   char detail[256];
 };
 
-// Adds a finding. Those of one code, sites, pipes and space are one: `count` says how often, and
-// the one of the lowest block and address stands for all, whatever the order of the calls.
+// Adds a finding. Those of one code, sites, pipes, space and part are one: `count` says how often,
+// and the one of the lowest block and address stands for all, whatever the order of the calls.
 void report(const Finding& finding);
 
 }  // namespace ak

@@ -156,8 +156,8 @@ void race_launch_end(Launch& launch) {
   auto& race = *static_cast<LaunchRace*>(launch.judges.of[kRace]);
   auto& order = *static_cast<LaunchOrder*>(launch.judges.of[kProtocol]);
   if (launch.aborted) return;
-  judge_blocks(race.reaches, order.this_order);
-  judge_cached_lines(race.reaches);
+  judge_blocks(launch, race.reaches, order.this_order);
+  judge_cached_lines(launch, race.reaches);
 }
 
 }  // namespace ak::judge

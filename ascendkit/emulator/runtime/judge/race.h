@@ -22,9 +22,9 @@ void race_block_end(Block& block);
 void race_launch_end(Launch& launch);
 
 // Races between blocks; `all` is sorted on the way.
-void judge_blocks(std::vector<Reach>& all, bool this_order);
+void judge_blocks(const Launch& launch, std::vector<Reach>& all, bool this_order);
 // Writes of different cores to one line of the data cache, one of them through it.
-void judge_cached_lines(const std::vector<Reach>& all);
+void judge_cached_lines(const Launch& launch, const std::vector<Reach>& all);
 
 // An access of a SIMT thread to `size` bytes at `at`. Phases count the barriers of the block and,
 // in the low half, the collectives of the warp that a thread has passed.
