@@ -35,7 +35,7 @@ def source(args: Any) -> int:
     _, settings = loading.settings_of(args.settings)
     if loading.is_source(args.subject):
         wanted = "module:function: of a file, the text is the file"
-        raise bad_value("source", args.subject, wanted, "examples.ascend_scale:scale")
+        raise bad_value("source", args.subject, wanted)
     function, configs = loading.load(args.subject, settings)
     with loading.users_code(args.subject):
         text = lower(function, configs)["source"]
