@@ -127,15 +127,19 @@ def check_dense(what: str, got: Any) -> None:
 
 
 def _check_apart(op: Op, args: tuple[Any, ...], out: Any) -> None:
-    """Raise where a tensor that is written shares memory with one that is only read."""
+    """Raise where a tensor that is written shares memory with one that is only read.
+
+    Outputs are called ``out``, ``out0``, ..., or what the package's ``OUTPUTS`` names them.
+    """
     import torch
 
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return  # Its tensors have no addresses.
-    schema = parse(op.load().SCHEMA)
+    module = op.load()
+    schema = parse(module.SCHEMA)
     named = list(zip(names(schema.arguments), args))
     written = [named[i] for i in schema.mutated if i < len(named)]
-    written += zip(names(schema.outs), outputs(out))
+    written += zip(getattr(module, "OUTPUTS", names(schema.outs)), outputs(out))
     written = [(name, t) for name, t in written if isinstance(t, torch.Tensor) and t.numel()]
     if not written:
         return

@@ -78,6 +78,14 @@ def test_traces_with_fake_tensors(seed: int) -> None:
     assert torch.equal(graph(x), select(x))
 
 
+def test_compiles_into_one_graph(seed: int) -> None:
+    x = torch.randn(3, 50, generator=generator(seed))
+    graph = torch.compile(
+        lambda t: topk.topk(t, 5, sorted=True)[1], backend="eager", fullgraph=True
+    )
+    assert torch.equal(graph(x), topk.topk(x, 5, sorted=True)[1])
+
+
 def test_requirements() -> None:
     assert topk.requirements().legal == 2
     assert topk.requirements(torch.float32).legal == 4
@@ -160,10 +168,10 @@ def test_wrong_types(call: Callable[[torch.Tensor], Any]) -> None:
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_output_apart_from_inputs(platform: str) -> None:
     x = torch.randn(2, 10)
-    with pytest.raises(ValueError, match="out1: got 'memory of input'"):
+    with pytest.raises(ValueError, match="output_idx: got 'memory of input'"):
         topk.topk(x, 10, output_idx=x.view(torch.int32), platform=platform)
     room = torch.zeros(6, dtype=torch.int32)
-    with pytest.raises(ValueError, match="out1: got 'memory of output_idx_offset'"):
+    with pytest.raises(ValueError, match="output_idx: got 'memory of output_idx_offset'"):
         topk.topk(x, 3, output_idx=room.view(2, 3), output_idx_offset=room[4:], platform=platform)
     # Side by side in the rows of one buffer is apart.
     both = torch.cat((x, torch.zeros(2, 3)), 1)

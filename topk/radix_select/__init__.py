@@ -21,6 +21,8 @@ SCHEMA = (
     " int page_size) -> (Tensor, Tensor)"
 )
 
+OUTPUTS = ("values", "output_idx")
+
 _name = "topk.radix_select"
 
 
@@ -102,7 +104,9 @@ def topk(
         output_idx_offset, idx_oob_fill_value, value_oob_fill_value, tie_break, on_nan,
         page_table, page_size, return_value, deterministic,
     )  # fmt: skip
-    chosen = platforms.current(input.device.type, platform)
+    chosen = platform
+    if not dispatch.traced([input]):
+        chosen = platforms.current(input.device.type, platform)
     if check_values is None:
         check_values = chosen in ("reference", "emulator")
     wide = arguments.wide_indices(indices_type, output_idx)
@@ -150,7 +154,7 @@ def allocate(
     return values, output_idx
 
 
-def _call(args: tuple[Any, ...], output_idx: torch.Tensor | None, platform: str) -> Any:
+def _call(args: tuple[Any, ...], output_idx: torch.Tensor | None, platform: str | None) -> Any:
     input, topk, sorted = args[:3]
     params = {
         "rows": input.shape[0],
