@@ -216,7 +216,7 @@ class EmulatedKernel:
 
     def _error(self, failure: device.Failure, module: Any) -> EmulatorError:
         rows = self.text.splitlines()
-        line = _line_of(failure.pc, module, len(rows)) if failure.pc else failure.line
+        line = _line_of(failure.pc, module, rows) if failure.pc else failure.line
         line = line or failure.line
         if not line and failure.pc:  # nothing but its own code: the function
             line = source.head_line(self.text, self.kernel.name)
@@ -228,10 +228,10 @@ def _entry(module: Any) -> int:
     return ctypes.cast(module.symbol("ak_entry"), ctypes.c_void_p).value or 0
 
 
-def _line_of(pc: int, module: Any, last: int) -> int:
-    """The line, up to ``last``, of the generated source that holds machine address ``pc``.
+def _line_of(pc: int, module: Any, rows: Sequence[str]) -> int:
+    """The line of the generated source (``rows``) that holds machine address ``pc``.
 
-    0 if unknown.
+    0 if unknown: a loop of nothing has no line, or an empty one.
     """
     maps = Path("/proc/self/maps").read_text().splitlines()
     base = next((int(row.split("-")[0], 16) for row in maps if str(module.path) in row), 0)
@@ -242,8 +242,10 @@ def _line_of(pc: int, module: Any, last: int) -> int:
         output = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return 0
-    for row in reversed(output.splitlines()):
-        name, _, number = row.partition(" ")[0].rpartition(":")
-        if name.endswith("kernel.asc") and number.isdigit() and int(number) <= last:
+    for place in reversed(output.splitlines()):
+        name, _, number = place.partition(" ")[0].rpartition(":")
+        if not name.endswith("kernel.asc") or not number.isdigit():
+            continue
+        if any(row.strip() for row in rows[int(number) - 1 : int(number)]):
             return int(number)
     return 0

@@ -120,9 +120,10 @@ def test_a_limit_that_passes_is_told_from_a_deadlock(endless, limit, wanted):
         assert error.value.line and error.value.core == "block 0 AIV0"
 
 
-def test_a_loop_of_nothing_names_its_core_and_function():
-    kernel = EmulatedKernel(HEAD + "if (block_idx == 0) while (true) {}\n}\n")
+@pytest.mark.parametrize("check", [False, True])
+def test_a_loop_of_nothing_names_its_core_and_function(check):
+    kernel = EmulatedKernel("\n" + HEAD + "if (block_idx == 0) while (true) {}\n}\n")
     with pytest.raises(EmulatorError) as error:
-        kernel.launch([torch.zeros(8), 0], grid=3, timeout_s=0.3)
+        kernel.launch([torch.zeros(8), 0], grid=3, timeout_s=0.3, check=check)
     assert (error.value.code, error.value.core) == ("AK-DEADLOCK-002", "block 0 AIV0")
-    assert 3 <= error.value.line <= 5
+    assert 4 <= error.value.line <= 6 and error.value.text
