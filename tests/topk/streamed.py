@@ -6,6 +6,7 @@ import torch
 
 from topk.radix_select import arguments, visit
 from topk.radix_select.streaming import stream
+from topk.radix_select.values import check_nan, check_ranges
 
 
 def streamed(
@@ -31,9 +32,9 @@ def streamed(
     """``topk.topk`` by the streaming algorithm, row by row, with small blocks and little slack."""
     if check_values:
         wide = indices_type == torch.int64
-        arguments.check_ranges(x, begin, end, output_idx_offset, wide)
+        check_ranges(x, begin, end, output_idx_offset, wide, page_table, page_size)
     if on_nan == "raise":
-        arguments.check_nan(x, begin, end)
+        check_nan(x, begin, end)
     rows, row_len = x.shape
     values = torch.full((rows, k), value_oob_fill_value, dtype=x.dtype)
     indices = torch.full((rows, k), idx_oob_fill_value, dtype=indices_type)

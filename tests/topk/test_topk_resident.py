@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from ascendkit.testing import SCORES, generator, scores
+from ascendkit.testing import SCORES, generator
+from tests.topk.gpu_draw import draw, options
 from tests.topk.gpu_model import HERE, SOURCES, select
 from topk.radix_select import cuda_resident
 from topk.radix_select.reference import reference
@@ -27,34 +28,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return ctypes.CDLL(str(out))
 
 
-def draw(rng: random.Random, kind: str, shape: tuple[int, int], dtype: torch.dtype) -> torch.Tensor:
-    """Scores between canaries that would win if they were looked at."""
-    rows, n = shape
-    before, after = rng.choice(((0, 0), (0, 0), (5, 9), (1, 2), (8, 8)))
-    room = torch.full((rows * (before + n + after) + 11,), torch.inf, dtype=dtype)
-    skip = rng.choice((0, 0, 3))
-    step = before + n + after
-    x = room[skip : skip + rows * step].view(rows, step)[:, before : before + n]
-    seed = rng.randrange(1 << 30)
-    if kind == "bits":
-        word = torch.int32 if dtype == torch.float32 else torch.int16
-        info = torch.iinfo(word)
-        bits = torch.randint(info.min, info.max + 1, shape, generator=generator(seed))
-        x.copy_(bits.to(word).view(dtype))
-    elif kind == "few":
-        # -inf at the boundary: what fills vectors at the ends of a row must not be taken for it.
-        x.copy_(
-            scores("random", shape, seed, dtype).masked_fill_(
-                torch.rand(shape, generator=generator(seed)) < 0.9, -torch.inf
-            )
-        )
-    else:
-        x.copy_(scores(kind, shape, seed, dtype))
-    if rng.random() < 0.2:
-        x.copy_(x.sort(dim=-1, descending=rng.random() < 0.5).values)
-    return x
-
-
 def once(library: Any, seed: int) -> None:
     rng = random.Random(seed)
     dtype = rng.choice((torch.bfloat16, torch.bfloat16, torch.float16, torch.float32))
@@ -67,16 +40,7 @@ def once(library: Any, seed: int) -> None:
     order = rng.choice(("none", "sorted", "sorted_index"))
     x = draw(rng, rng.choice((*SCORES, "bits", "few", "few", "random")), (rows, n), dtype)
     g = generator(seed)
-    begin = end = offset = pages = None
-    if rng.random() < 0.3:
-        begin = torch.randint(-2, n, (rows,), generator=g, dtype=torch.int32)
-    if rng.random() < 0.3:
-        end = torch.randint(-2, n + 3, (rows,), generator=g, dtype=torch.int32)
-    if rng.random() < 0.2:
-        offset = torch.randint(0, 9999, (rows,), generator=g, dtype=torch.int32)
-    size = rng.choice((1, 7, 64))
-    if rng.random() < 0.2:
-        pages = torch.randperm(rows * -(-n // size), generator=g).view(rows, -1).to(torch.int32)
+    begin, end, offset, pages, size = options(rng, g, rows, n)
     about = (seed, dtype, cluster, n, rows, k, order, x.stride(0), begin, end)
     values, indices = select(
         library, x, k, torch.zeros(2, dtype=torch.int32), order=order, begin=begin, end=end,

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ascendkit.testing import SCORES, generator
+from tests.topk.gpu_draw import draw, options
 from tests.topk.gpu_model import build, select
-from tests.topk.test_topk_resident import draw
 from topk.radix_select import cuda_format, cuda_stream, visit
 from topk.radix_select.reference import reference
 
@@ -35,16 +35,7 @@ def once(library: Any, seed: int) -> None:
     cluster = rng.choice((1, 1, 4))
     x = draw(rng, rng.choice((*SCORES, "bits", "random", "random")), (rows, n), dtype)
     g = generator(seed)
-    begin = end = offset = pages = None
-    if rng.random() < 0.3:
-        begin = torch.randint(-2, n, (rows,), generator=g, dtype=torch.int32)
-    if rng.random() < 0.3:
-        end = torch.randint(-2, n + 3, (rows,), generator=g, dtype=torch.int32)
-    if rng.random() < 0.2:
-        offset = torch.randint(0, 9999, (rows,), generator=g, dtype=torch.int32)
-    size = rng.choice((1, 7, 64))
-    if rng.random() < 0.2:
-        pages = torch.randperm(rows * -(-n // size), generator=g).view(rows, -1).to(torch.int32)
+    begin, end, offset, pages, size = options(rng, g, rows, n)
     about = (seed, dtype, cluster, n, rows, k, order, x.stride(0), begin, end)
     draws = torch.from_numpy(visit.table(256))
     values, indices = select(

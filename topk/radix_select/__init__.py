@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ascendkit import dispatch
 from ascendkit import platform as platforms
 from topk.radix_select import arguments
+from topk.radix_select import values as value_checks
 from topk.radix_select.arguments import IDX_FILL, MAX_TOPK, requirements
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ def topk(
         check_values = chosen in ("reference", "emulator")
     wide = arguments.wide_indices(indices_type, output_idx)
     if check_values:
-        arguments.check_ranges(input, begin, end, output_idx_offset, wide, page_table, page_size)
+        value_checks.check_ranges(input, begin, end, output_idx_offset, wide, page_table, page_size)
     if on_nan == "raise":
-        arguments.check_nan(input, begin, end)
+        value_checks.check_nan(input, begin, end)
     sorted_index = sorted_index or (deterministic and not sorted)
     args = (
         input.detach(), topk, sorted, begin, end, arguments.index_dtype(wide), sorted_index, None,
