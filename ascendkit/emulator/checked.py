@@ -19,12 +19,11 @@ from typing import Any
 
 from ascendkit.emulator import coverage, extents, guards, verdicts
 from ascendkit.emulator.device import Failure, Poison, Region
-from ascendkit.emulator.records import SPACES
-from ascendkit.emulator.verdicts import Candidate, RawFinding
+from ascendkit.emulator.suspects import Suspect, Trial, suspects_of
+from ascendkit.emulator.verdicts import Candidate, RawFinding, finding
 
 MOST_SUSPECTS = 16
 """Ranges that are tried one by one; of more, the rest is reported together."""
-NOWHERE = -1
 
 
 @dataclass
@@ -123,19 +122,19 @@ class Checked:
         self.threads = 0
         before = _Before(contents, verdicts.journal(), written, unset)
         if not (verdicts.order_matters() or self.replay):
-            if self._effect(before, _Trial(Poison(self.kind))) is None:
+            if self._effect(before, Trial(Poison(self.kind))) is None:
                 return []
         # Threads may have met in another order, and the judged build is another build: what counts
         # is a difference between two launches of one thread and one build.
         self.threads = 1
-        if self._try(_Trial(Poison()), judged=False) is not None:
+        if self._try(Trial(Poison()), judged=False) is not None:
             return []
         contents = self.memory.contents(written)
         before = _Before(contents, verdicts.journal(), written, unset)
-        first = self._effect(before, _Trial(Poison(self.kind)))
+        first = self._effect(before, Trial(Poison(self.kind)))
         if first is None:
             return []
-        suspects = _suspects(candidates)
+        suspects = suspects_of(candidates)
         out = []
         if len(suspects) > 1:
             for s in suspects[:MOST_SUSPECTS]:
@@ -144,11 +143,11 @@ class Checked:
                     out.append(self._report(effect, [s]))
         return out or [self._report(first, suspects)]
 
-    def _try(self, trial: _Trial, **options: Any) -> Failure | None:
+    def _try(self, trial: Trial, **options: Any) -> Failure | None:
         self.memory.fill(trial.poison.kind, only=trial.only)
         return self._again(threads=self.threads, poison=trial.poison, **options)
 
-    def _effect(self, before: _Before, trial: _Trial) -> _Effect | None:
+    def _effect(self, before: _Before, trial: Trial) -> _Effect | None:
         """What another poison changes; None: nothing."""
         failure = self._try(trial, judged=False)
         if failure is not None:
@@ -165,7 +164,7 @@ class Checked:
         places = self.memory.differing(before.contents, before.written, before.unset)
         return _Effect("AK-UNINIT-003", trial, address=places[0]) if places else None
 
-    def _report(self, effect: _Effect, suspects: Sequence[_Suspect]) -> RawFinding:
+    def _report(self, effect: _Effect, suspects: Sequence[Suspect]) -> RawFinding:
         c = suspects[0].candidates[0]
         site, detail, block, core, pipe = effect.site, effect.detail, c.block, c.core, "S"
         if effect.code == "AK-UNINIT-003":
@@ -208,56 +207,12 @@ class _Before:
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """Another poison, of global memory in region ``only`` of the tensors alone if that is given."""
-
-    poison: Poison
-    only: int | None = None
-
-
-@dataclass(frozen=True)
 class _Effect:
     code: str
-    trial: _Trial
+    trial: Trial
     site: int = 0
     detail: str = ""
     address: int = 0
-
-
-@dataclass
-class _Suspect:
-    """One range of memory that was read before anybody wrote it, by all who read parts of it."""
-
-    candidates: list[Candidate]
-    base: int
-    end: int
-
-    def trial(self, kind: int, extra: int) -> _Trial:
-        """The launch in which this range alone has another poison, of ``kind``; ``extra``: regions
-        before those of the tensors."""
-        c = self.candidates[0]
-        if c.space == "GM":
-            return _Trial(Poison(kind, ((0, 0, 0, 0),)), c.region - extra)  # nothing on chip
-        place = (SPACES.index(c.space), c.sub, self.base, self.end - self.base)
-        return _Trial(Poison(kind, (place,)), NOWHERE)
-
-
-def _suspects(candidates: Sequence[Candidate]) -> list[_Suspect]:
-    """Overlapping ranges of one memory are one; the order is that of their first read."""
-    found: list[_Suspect] = []
-    for c in sorted(candidates, key=lambda c: (c.space, c.sub, c.region, c.base, c.end)):
-        last = found[-1] if found else None
-        if last is not None:
-            o = last.candidates[0]
-            same = (o.space, o.sub, o.region) == (c.space, c.sub, c.region)
-            if same and (c.base < last.end or c.space == "GM"):
-                last.candidates.append(c)
-                last.end = max(last.end, c.end)
-                continue
-        found.append(_Suspect([c], c.base, c.end))
-    for s in found:
-        s.candidates.sort(key=lambda c: c.site)
-    return sorted(found, key=lambda s: s.candidates[0].site)
 
 
 def _first_difference(one: dict[int, Any], two: dict[int, Any]) -> tuple[int, int, int, str] | None:
@@ -275,29 +230,6 @@ def _first_difference(one: dict[int, Any], two: dict[int, Any]) -> tuple[int, in
             at = int(last[shared]) >> 40
             return (at, 0, key >> 2, core) if last is a else (0, at, key >> 2, core)
     return None
-
-
-def finding(code: str, kernel: str, **fields: Any) -> RawFinding:
-    """A finding of code ``code`` with the ``fields`` that matter."""
-    plain: dict[str, Any] = dict(
-        site=0,
-        other_site=0,
-        block=0,
-        other_block=0,
-        core="",
-        other_core="",
-        pipe="S",
-        other_pipe="S",
-        space="GM",
-        write=True,
-        other_write=False,
-        this_order=False,
-        base=0,
-        bytes=0,
-        count=1,
-        detail="",
-    )
-    return RawFinding(code=code, kernel=kernel, **{**plain, **fields})
 
 
 def _order(f: RawFinding) -> tuple[Any, ...]:

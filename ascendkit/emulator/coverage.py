@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ascendkit.emulator import fresh
-from ascendkit.emulator.verdicts import RawFinding
+from ascendkit.emulator.verdicts import RawFinding, finding
 
 
 def unwritten(kernel: str, memory: Any, written: Sequence[Any]) -> list[RawFinding]:
     """Findings about the tensors of ``memory`` (guards.Guarded); ``written``: a mask of bytes for
     each region."""
-    from ascendkit.emulator.checked import finding
-
     found = []
     for name, tensor, empty, touched in memory.undefined_outputs(written):
         if not empty.any():

@@ -221,3 +221,26 @@ def watched() -> tuple[int, int, str, str] | None:
     if not read(ctypes.byref(f)):
         return None
     return f.site, f.block, core_name(f.aic, f.sub), PIPES[f.pipe]
+
+
+def finding(code: str, kernel: str, **fields: Any) -> RawFinding:
+    """A finding of code ``code`` with the ``fields`` that matter."""
+    plain: dict[str, Any] = dict(
+        site=0,
+        other_site=0,
+        block=0,
+        other_block=0,
+        core="",
+        other_core="",
+        pipe="S",
+        other_pipe="S",
+        space="GM",
+        write=True,
+        other_write=False,
+        this_order=False,
+        base=0,
+        bytes=0,
+        count=1,
+        detail="",
+    )
+    return RawFinding(code=code, kernel=kernel, **{**plain, **fields})
