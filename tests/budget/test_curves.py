@@ -16,7 +16,7 @@ from ascendkit.budget.curves.facts import contention, donors, files, floor, know
 from ascendkit.budget.curves.lookup import Stack, fitted, timing
 from ascendkit.budget.curves.rows import rows
 from ascendkit.budget.curves.tiles import padding
-from ascendkit.budget.curves.work import ideal, key_of
+from ascendkit.budget.curves.work import SPLIT, ideal, key_of, whole
 from ascendkit.data import configs, table
 from ascendkit.hardware import device, devices
 
@@ -254,3 +254,30 @@ def test_a_device_nobody_knows_is_refused():
 
     with pytest.raises(ValueError, match="wanted one of"):
         device_of("TPU v9")
+
+
+@pytest.mark.parametrize("on", sorted(devices()))
+def test_more_rows_never_take_less_where_another_kernel_takes_over(on, seed):
+    """The 950DT once timed 30 rows by a 950PR's kernel of split rows, and 45 by a GPU's."""
+    rng = random.Random(seed)
+    stack = Stack(rng.choice(["decode", "prefill"]))
+    for op, name in SPLIT.items():
+        few = whole(device(on))
+        counts = [1, 4, few // 2, few - 1, few, few + 1, 2 * few, 2000]
+        length = rng.randint(512, 131072)
+        calls = [
+            Call("", op, {name: n, "row_len": length, "num_topk": min(512, length)}) for n in counts
+        ]
+        times = [timing(c, device(on), stack).seconds for c in calls]
+        assert times == pytest.approx(sorted(times), rel=1e-9), (op, length)
+
+
+def test_split_and_whole_rows_come_from_one_device():
+    on, stack = device("ascend_950dt"), Stack("decode")
+    few = whole(on)
+    calls = [
+        Call("", "topk.radix_select", {"rows": n, "row_len": 8192, "num_topk": 512})
+        for n in (few - 1, few)
+    ]
+    hows = {timing(c, on, stack).how.split(",")[0] for c in calls}
+    assert len(hows) == 1, hows

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from ascendkit.budget.curves.facts import donors
-from ascendkit.budget.curves.work import Key
+from ascendkit.budget.curves.work import Key, split_or_whole
 
 ALIKE: dict[str, Callable[[Key, Key], bool]] = {
     "same kernel": lambda k, o: k == o,
+    "rows split or whole": split_or_whole,
     "another phase's kernel": lambda k, o: k == o,
     "another format": lambda k, o: (k.op, k.variant) == (o.op, o.variant),
     "the op's other pass": lambda k, o: k.op == o.op,
@@ -22,11 +23,15 @@ ALIKE: dict[str, Callable[[Key, Key], bool]] = {
 @lru_cache(maxsize=64)
 def chain(device_key: str) -> tuple[tuple[str, str, str, str], ...]:
     """Where to look, how alike it must be, the mark, and what the report says."""
-    near, *others = ALIKE
-    steps = [(device_key, near, "", "rows of this op on this device")]
-    steps += [
-        (d, near, "T", f"latency and utilisation of this op on {d}") for d in donors(device_key)
+    near, sibling, *others = ALIKE
+    steps = [
+        (device_key, near, "", "rows of this op on this device"),
+        (device_key, sibling, "T", "this op with its rows split the other way on this device"),
     ]
+    for d in donors(device_key):
+        # Before the next device: fewer rows and more rows of a call are timed by one device.
+        how = f"latency and utilisation of this op on {d}"
+        steps += [(d, near, "T", how), (d, sibling, "T", f"{how}, rows split the other way")]
     steps += [(device_key, a, "T", f"{a} on this device") for a in others[:2]]
     steps += [(device_key, others[2], "T", f"{others[2]} on this device")]
     steps += [(d, others[0], "T", f"{others[0]} on {d}") for d in donors(device_key)]

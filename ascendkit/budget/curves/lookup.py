@@ -11,7 +11,7 @@ from ascendkit.budget.curves.chain import ALIKE, chain
 from ascendkit.budget.curves.curve import Curve, Sample
 from ascendkit.budget.curves.facts import floor
 from ascendkit.budget.curves.rows import Row, rows
-from ascendkit.budget.curves.work import AXES, Key, ideal, key_of
+from ascendkit.budget.curves.work import AXES, SPLIT, SPLIT_ROWS, Key, ideal, key_of, whole
 from ascendkit.budget.roofline import falls_to, roofline
 from ascendkit.hardware import Device, device
 
@@ -70,7 +70,12 @@ class Stack:
 
 def timing(call: Call, on: Device, stack: Stack) -> Timing:
     """Time of one call of ``call`` on a device."""
-    return _timing(call.op, call.key[1:], on, stack)
+    got = _timing(call.op, call.key[1:], on, stack)
+    if call.op in SPLIT and key_of(call, on).variant == SPLIT_ROWS:
+        params = {**dict(call.key[1:]), SPLIT[call.op]: whole(on)}
+        rows_whole = _timing(call.op, Call("", call.op, params).key[1:], on, stack)
+        return min(got, rows_whole, key=lambda t: t.seconds)
+    return got
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,9 @@ FAMILIES = {
 """Ops whose kernels are alike enough that one may stand in for another, marked transferred."""
 
 SPLIT = {"topk.radix_select": "rows"}
-"""Ops that share one row among cores where there are fewer rows than cores: another kernel."""
+"""Ops that share one row among cores where there are fewer rows than cores: another kernel. The
+kernel of whole rows takes such calls too, so none is slower than as many rows as cores."""
+SPLIT_ROWS = "split rows"
 CORES = 128
 """Cores of a device whose number is not known, for :data:`SPLIT`."""
 
@@ -51,6 +53,17 @@ class Key:
         return next((f for f, ops in FAMILIES.items() if self.op in ops), self.op)
 
 
+def whole(device: Device) -> int:
+    """Rows from which every core has whole ones."""
+    return cores(device) or CORES
+
+
+def split_or_whole(one: Key, other: Key) -> bool:
+    """Whether two keys are one op with its rows split among cores, or not, in one pass."""
+    kinds = ("", SPLIT_ROWS)
+    return one.op == other.op and one.op in SPLIT and {one.variant, other.variant} <= set(kinds)
+
+
 @lru_cache(maxsize=65536)
 def key(op: str, params: tuple[tuple[str, Any], ...], device: Device) -> Key:
     """The curve a call belongs to on ``device``: a dtype runs as the class the device has."""
@@ -60,8 +73,8 @@ def key(op: str, params: tuple[tuple[str, Any], ...], device: Device) -> Key:
         variant = "backward"
     elif got.get("wgrad") or got.get("accumulate"):
         variant = "wgrad"
-    elif op in SPLIT and got[SPLIT[op]] < (cores(device) or CORES):
-        variant = "split rows"
+    elif op in SPLIT and got[SPLIT[op]] < whole(device):
+        variant = SPLIT_ROWS
     flops = Call("", op, got).cost.flops()
     cube = {d: v for (u, d), v in flops.items() if u == "cube"}
     dtype = max(cube, key=lambda d: cube[d]) if cube else ""
